@@ -1,0 +1,1 @@
+//! nuncio-egress.

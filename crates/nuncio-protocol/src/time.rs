@@ -1,0 +1,100 @@
+//! Points in time as the wire spells them; the one module that knows the date library.
+
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// A point in time, UTC, with nanoseconds.
+///
+/// Reads RFC 3339 with 0 to 9 fraction digits and any offset; writes UTC with `Z` and 3, 6 or 9
+/// fraction digits, as many as are needed. Years 1 to 9999. Spec: §5.6.1
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Timestamp(jiff::Timestamp);
+
+/// Why a text is not a timestamp.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected an RFC 3339 timestamp such as 2025-10-28T10:30:00.000Z")]
+pub struct TimestampError;
+
+const EARLIEST_MS: i64 = -62_135_596_800_000;
+const LATEST_MS: i64 = 253_402_300_799_999;
+
+impl Timestamp {
+    /// From milliseconds since 1970, held inside the years 1 to 9999.
+    pub fn from_unix_ms(ms: i64) -> Self {
+        let ms = ms.clamp(EARLIEST_MS, LATEST_MS);
+        Self(jiff::Timestamp::from_millisecond(ms).expect("clamped to the years 1 to 9999"))
+    }
+
+    /// Milliseconds since 1970, rounded towards the past.
+    pub fn unix_ms(self) -> i64 {
+        self.0.as_nanosecond().div_euclid(1_000_000) as i64
+    }
+
+    /// Reads the text form.
+    ///
+    /// # Errors
+    /// [`TimestampError`] for anything but an RFC 3339 date, time and offset.
+    pub fn parse(text: &str) -> Result<Self, TimestampError> {
+        let looks_right = text.len() <= 40
+            && text
+                .as_bytes()
+                .get(10)
+                .is_some_and(|c| matches!(c, b'T' | b't' | b' '))
+            && !text.contains('[');
+        let parsed: jiff::Timestamp = if looks_right {
+            text.parse().map_err(|_| TimestampError)?
+        } else {
+            return Err(TimestampError);
+        };
+        let in_range = (EARLIEST_MS..=LATEST_MS).contains(&parsed.as_millisecond());
+        if in_range {
+            Ok(Self(parsed))
+        } else {
+            Err(TimestampError)
+        }
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = self.0.as_nanosecond().rem_euclid(1_000_000_000);
+        if nanos % 1_000_000 == 0 {
+            write!(f, "{:.3}", self.0)
+        } else if nanos % 1_000 == 0 {
+            write!(f, "{:.6}", self.0)
+        } else {
+            write!(f, "{:.9}", self.0)
+        }
+    }
+}
+
+impl fmt::Debug for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = Timestamp;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "an RFC 3339 timestamp")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Timestamp, E> {
+                Timestamp::parse(text).map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Visitor)
+    }
+}

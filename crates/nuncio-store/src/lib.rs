@@ -1,0 +1,14 @@
+//! What must survive: tasks with their logs, idempotency keys, leases, contexts, webhooks.
+//!
+//! [`Store`] is what the engine needs of a database, in the words of the engine; [`SqliteStore`]
+//! and [`MemoryStore`] implement it. One contract suite (`contract`) passes on each.
+//!
+//! Two rules hold everywhere. A reply comes after the commit: what a method has returned is on
+//! disk. And every query takes a [`Scope`]: what another caller made is absent.
+
+mod types;
+
+pub use types::{
+    Append, Appended, ClaimedRun, Created, Head, Idempotency, Lease, LeaseChange, ListFilter,
+    NewTask, PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage,
+};

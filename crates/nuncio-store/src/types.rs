@@ -1,0 +1,335 @@
+//! The storage traits and the values they speak in.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use nuncio_protocol::{
+    AgentId, CallerId, ContextId, Event, PushConfigId, Task, TaskId, TaskPushNotificationConfig,
+    TaskState, Timestamp, WorkspaceId,
+};
+
+/// Whose data a query may see: one caller's, at one agent, in one workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Scope {
+    /// The workspace; no query leaves it.
+    pub workspace: WorkspaceId,
+    /// The agent.
+    pub agent: AgentId,
+    /// The caller.
+    pub caller: CallerId,
+}
+
+/// What makes a send happen once: a key of the caller with a hash of the whole request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Idempotency {
+    /// Unique per [`Scope`].
+    pub key: String,
+    /// SHA-256 of the request; the same key with another hash is a conflict.
+    pub request_hash: [u8; 32],
+}
+
+/// Who runs a task, and until when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lease {
+    /// The process that runs it, unique per start of the process.
+    pub owner: Arc<str>,
+    /// When another process may take over.
+    pub until: Timestamp,
+}
+
+/// A task to be stored for the first time.
+#[derive(Clone, Debug)]
+pub struct NewTask {
+    /// Whose it is.
+    pub scope: Scope,
+    /// The conversation; noted in the caller's contexts.
+    pub context: ContextId,
+    /// The first events: position 1 is the whole [`Task`], more may follow, without gaps.
+    pub events: Vec<Event>,
+    /// The task with all of these events folded in.
+    pub task: Task,
+    /// Whether `task` is to be kept as snapshot already (it has ended, or will rest).
+    pub snapshot: bool,
+    /// The key of the send, if it has one.
+    pub idempotency: Option<Idempotency>,
+    /// The first run's lease; `None` if nothing runs (it has ended or paused already).
+    pub lease: Option<Lease>,
+    /// A webhook to register along with the task.
+    pub push_config: Option<TaskPushNotificationConfig>,
+}
+
+/// What became of a [`NewTask`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Created {
+    /// It is stored; its run, if it has a lease, has epoch 1.
+    New,
+    /// The key has been used: by the same request, or by another.
+    Existing {
+        /// The task it made, or wrote to.
+        task: TaskId,
+        /// Whether the request hash is the same.
+        same_request: bool,
+    },
+}
+
+/// Where a task stands, beside its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The position of the newest event.
+    pub last: u64,
+    /// The state after it.
+    pub state: TaskState,
+    /// The number of the newest run; writes of older ones are refused.
+    pub epoch: u64,
+    /// The position of the message that the newest run answers.
+    pub turn: u64,
+    /// Who runs it; `None` if nobody does.
+    pub lease: Option<Lease>,
+    /// What the agent asked to find again after a restart, as JSON text.
+    pub checkpoint: Option<Arc<str>>,
+}
+
+/// A task as it is stored: snapshot and tail folded.
+#[derive(Clone, Debug)]
+pub struct StoredTask {
+    /// Whose it is.
+    pub scope: Scope,
+    /// The task.
+    pub task: Task,
+    /// Where it stands.
+    pub head: Head,
+}
+
+/// Events to add to a task, all or none.
+///
+/// Compare-and-set: it is written only if the newest position is `after`, the state is not
+/// terminal, and (if given) the epoch is `epoch`.
+#[derive(Clone, Debug)]
+pub struct Append {
+    /// Whose task.
+    pub scope: Scope,
+    /// Which task.
+    pub task: TaskId,
+    /// The newest position the writer knows.
+    pub after: u64,
+    /// The run that writes; `None` for a message or a cancel from outside.
+    pub epoch: Option<u64>,
+    /// Positions `after + 1 …`; may be empty to change only what follows.
+    pub events: Vec<Event>,
+    /// The state after the events.
+    pub state: TaskState,
+    /// The time of that state; never earlier than before.
+    pub status_time: Timestamp,
+    /// The whole task after the events, to be kept as snapshot; `None` leaves the tail to grow.
+    pub snapshot: Option<Arc<Task>>,
+    /// What becomes of the lease.
+    pub lease: LeaseChange,
+    /// The position of the message that the run answers, if it changes.
+    pub turn: Option<u64>,
+    /// A new checkpoint, if it changes.
+    pub checkpoint: Option<Arc<str>>,
+    /// The key of the send that these events record, if they record one.
+    pub idempotency: Option<Idempotency>,
+}
+
+/// What an [`Append`] does to the lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LeaseChange {
+    /// Nothing.
+    Keep,
+    /// The run is over.
+    Release,
+    /// A new run begins: the epoch rises by one.
+    Take(Lease),
+}
+
+/// What became of an [`Append`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Appended {
+    /// It is stored; this is the epoch now.
+    Done {
+        /// The number of the newest run.
+        epoch: u64,
+    },
+    /// Somebody else was quicker, or the task has ended: nothing was written.
+    Conflict(Head),
+    /// No such task in this scope.
+    Missing,
+    /// The key has been used: nothing was written.
+    Existing {
+        /// The task it made, or wrote to.
+        task: TaskId,
+        /// Whether the request hash is the same.
+        same_request: bool,
+    },
+}
+
+/// Which tasks of a scope to list; conditions combine with "and".
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListFilter {
+    /// Of this conversation.
+    pub context: Option<ContextId>,
+    /// In exactly this state.
+    pub state: Option<TaskState>,
+    /// With a status at least this new.
+    pub not_before: Option<Timestamp>,
+}
+
+/// The last task of a page: the next page begins after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PageKey {
+    /// Its status time.
+    pub status_time: Timestamp,
+    /// Its id, which orders tasks of the same time.
+    pub task: TaskId,
+}
+
+/// A page of tasks, newest status first, then by id descending.
+#[derive(Clone, Debug)]
+pub struct TaskPage {
+    /// The tasks, whole.
+    pub tasks: Vec<Task>,
+    /// Where the next page begins; `None` at the end.
+    pub next: Option<PageKey>,
+    /// How many tasks match the filter in all.
+    pub total: u64,
+}
+
+/// A run that nobody continues, now claimed by this process under a new epoch.
+#[derive(Clone, Debug)]
+pub struct ClaimedRun {
+    /// The task as stored; `head` has the new epoch and lease.
+    pub stored: StoredTask,
+}
+
+/// A webhook with its place in the task's log.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PushConfigRow {
+    /// The webhook; `id` and `task_id` are set.
+    pub config: TaskPushNotificationConfig,
+    /// The newest position delivered to it.
+    pub cursor: u64,
+}
+
+/// Why the store could not do it.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// It may work later: busy, full, cut off. Nothing was written.
+    #[error("the store is unavailable: {0}")]
+    Unavailable(String),
+    /// What is stored cannot be read.
+    #[error("the store holds what it should not: {0}")]
+    Corrupt(String),
+    /// The store was made by a newer version, or is in use by another process.
+    #[error("{0}")]
+    Refused(String),
+    /// The store has been closed.
+    #[error("the store is closed")]
+    Closed,
+}
+
+/// What a store method gives, some time later; dropping it does not undo the write.
+pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// What the engine needs of a database.
+pub trait Store: Send + Sync + fmt::Debug {
+    /// Stores a new task with its first events, key, context and webhook, in one commit.
+    fn create(&self, new: NewTask) -> StoreFuture<'_, Created>;
+
+    /// Adds events to a task in one commit, if nobody was quicker.
+    fn append(&self, append: Append) -> StoreFuture<'_, Appended>;
+
+    /// Finds what a key was used for.
+    fn find_key<'a>(
+        &'a self,
+        scope: &'a Scope,
+        key: &'a str,
+    ) -> StoreFuture<'a, Option<(TaskId, [u8; 32])>>;
+
+    /// Reads a task: snapshot and tail folded.
+    fn load<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+    ) -> StoreFuture<'a, Option<StoredTask>>;
+
+    /// Reads at most `limit` events after a position, in order; empty if there are none or no task.
+    fn events<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+        after: u64,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<Event>>;
+
+    /// Lists tasks, `size` at most, after `from`.
+    fn list<'a>(
+        &'a self,
+        scope: &'a Scope,
+        filter: &'a ListFilter,
+        from: Option<&'a PageKey>,
+        size: usize,
+    ) -> StoreFuture<'a, TaskPage>;
+
+    /// The tasks of a conversation that wait for input, two at most.
+    fn waiting<'a>(
+        &'a self,
+        scope: &'a Scope,
+        context: &'a ContextId,
+    ) -> StoreFuture<'a, Vec<TaskId>>;
+
+    /// Claims runs (SUBMITTED or WORKING) that nobody holds or whose lease ended before `now`.
+    ///
+    /// Each gets the next epoch and `lease`; `limit` at most, of all scopes.
+    fn claim_expired(
+        &self,
+        now: Timestamp,
+        lease: Lease,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<ClaimedRun>>;
+
+    /// Prolongs every lease of `lease.owner` to `lease.until`.
+    fn renew(&self, lease: Lease) -> StoreFuture<'_, ()>;
+
+    /// Gives up every lease of an owner at once, so that others may claim its runs.
+    fn release_all<'a>(&'a self, owner: &'a str) -> StoreFuture<'a, ()>;
+
+    /// Stores a webhook, replacing the one of the same id; `false` if there is no such task.
+    fn put_push_config<'a>(
+        &'a self,
+        scope: &'a Scope,
+        config: &'a TaskPushNotificationConfig,
+    ) -> StoreFuture<'a, bool>;
+
+    /// The webhooks of a task by id; `None` if there is no such task.
+    fn push_configs<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+    ) -> StoreFuture<'a, Option<Vec<PushConfigRow>>>;
+
+    /// Deletes a webhook, if it is there; `false` if there is no such task.
+    fn delete_push_config<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+        config: &'a PushConfigId,
+    ) -> StoreFuture<'a, bool>;
+
+    /// Notes how far a webhook's delivery has come; never backwards.
+    fn advance_push_cursor<'a>(
+        &'a self,
+        task: &'a TaskId,
+        config: &'a PushConfigId,
+        cursor: u64,
+    ) -> StoreFuture<'a, ()>;
+
+    /// Looks whether reading and writing work.
+    fn ping(&self) -> StoreFuture<'_, ()>;
+
+    /// Waits for writes under way and closes; later calls give [`StoreError::Closed`].
+    fn close(&self) -> StoreFuture<'_, ()>;
+}

@@ -1,0 +1,2 @@
+//! The nuncio command.
+fn main() {}

@@ -1,0 +1,195 @@
+"""The interop test agent on the official Python SDK's server, both JSON bindings.
+
+Prints `ready http://127.0.0.1:PORT` once it listens. See ../README.md.
+"""
+
+import argparse
+import asyncio
+import socket
+import uuid
+
+import uvicorn
+from a2a.helpers import new_task_from_user_message
+from a2a.server.agent_execution import AgentExecutor
+from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.routes import (
+    create_agent_card_routes,
+    create_jsonrpc_routes,
+    create_rest_routes,
+)
+from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
+from a2a.types import AgentCard, Message, Part, Role
+from google.protobuf.json_format import ParseDict
+from starlette.applications import Starlette
+
+MODES = ["text/plain", "application/json", "application/octet-stream"]
+
+
+class TestAgent(AgentExecutor):
+    """Does what the first text of the user's message says."""
+
+    async def execute(self, context, event_queue):
+        text = first_text(context.message)
+        if text == "message" and not context.current_task:
+            await event_queue.enqueue_event(direct_message(context))
+            return
+        updater = TaskUpdater(event_queue, context.task_id, context.context_id)
+        if context.current_task:
+            await self.resume(updater, context.current_task, text)
+            return
+        await event_queue.enqueue_event(new_task_from_user_message(context.message))
+        behaviour = BEHAVIOURS.get(text, echo)
+        await behaviour(updater, text)
+
+    async def resume(self, updater, task, text):
+        asked = first_text(task.history[0])
+        await updater.start_work()
+        await add_text(updater, f"color: {text}" if asked == "ask" else "signed in")
+        await updater.complete()
+
+    async def cancel(self, context, event_queue):
+        # The framework stops `execute` itself, after this returns.
+        await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
+
+
+async def echo(updater, text):
+    await updater.start_work()
+    await add_text(updater, text)
+    await updater.complete()
+
+
+async def chunk(updater, _):
+    await updater.start_work()
+    await add_pieces(updater, ["Hello", ", ", "world!"], pause=0)
+    await updater.complete()
+
+
+async def slow(updater, _):
+    await updater.start_work()
+    await add_pieces(updater, ["1", "2", "3"], pause=0.3)
+    await updater.complete()
+
+
+async def hold(updater, text):
+    await updater.start_work()
+    await asyncio.sleep(30)
+    await add_text(updater, text)
+    await updater.complete()
+
+
+async def ask(updater, _):
+    await updater.requires_input(say(updater, "Which color?"))
+
+
+async def auth(updater, _):
+    await updater.requires_auth(say(updater, "Sign in please"))
+
+
+async def fail(updater, _):
+    await updater.failed(say(updater, "it broke"))
+
+
+async def reject(updater, _):
+    await updater.reject(say(updater, "not my job"))
+
+
+async def file(updater, _):
+    await updater.start_work()
+    data = {"data": {"n": 1, "f": 1.5, "list": [None, True]}, "mediaType": "application/json"}
+    parts = [
+        Part(raw=bytes([0, 1, 2, 255]), media_type="application/octet-stream", filename="x.bin"),
+        Part(url="https://example.com/x.bin", media_type="application/octet-stream"),
+        ParseDict(data, Part()),
+    ]
+    await updater.add_artifact(parts)
+    await updater.complete()
+
+
+BEHAVIOURS = {f.__name__: f for f in (chunk, slow, hold, ask, auth, fail, reject, file)}
+
+
+def first_text(message):
+    return message.parts[0].text if message.parts else ""
+
+
+def say(updater, text):
+    return updater.new_agent_message([Part(text=text)])
+
+
+def direct_message(context):
+    return Message(
+        role=Role.ROLE_AGENT,
+        message_id=str(uuid.uuid4()),
+        context_id=context.context_id,
+        parts=[Part(text="just a message")],
+    )
+
+
+async def add_text(updater, text):
+    await updater.add_artifact([Part(text=text)])
+
+
+async def add_pieces(updater, texts, pause):
+    artifact_id = str(uuid.uuid4())
+    for number, text in enumerate(texts):
+        if number:
+            await asyncio.sleep(pause)
+        await updater.add_artifact(
+            [Part(text=text)],
+            artifact_id=artifact_id,
+            append=number > 0,
+            last_chunk=number == len(texts) - 1,
+        )
+
+
+def make_card(base):
+    card = {
+        "name": "Interop agent (Python SDK)",
+        "description": "Test agent for the nuncio interop suite.",
+        "version": "1.0.0",
+        "supportedInterfaces": [
+            {"url": f"{base}/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
+            {"url": f"{base}/rest", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
+        ],
+        "capabilities": {"streaming": True, "pushNotifications": False, "extendedAgentCard": False},
+        "defaultInputModes": MODES,
+        "defaultOutputModes": MODES,
+        "skills": [{"id": "test", "name": "Test", "description": "Acts by keyword.", "tags": ["test"]}],
+    }
+    return ParseDict(card, AgentCard())
+
+
+def make_app(card):
+    handler = DefaultRequestHandler(TestAgent(), InMemoryTaskStore(), card)
+    routes = [
+        *create_agent_card_routes(card),
+        *create_jsonrpc_routes(handler, "/rpc"),
+        *create_rest_routes(handler, path_prefix="/rest"),
+    ]
+    return Starlette(routes=routes)
+
+
+class Server(uvicorn.Server):
+    """Says when it listens."""
+
+    def __init__(self, config, base):
+        super().__init__(config)
+        self.base = base
+
+    async def startup(self, sockets=None):
+        await super().startup(sockets)
+        print(f"ready {self.base}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=0)
+    listener = socket.create_server(("127.0.0.1", parser.parse_args().port))
+    base = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    app = make_app(make_card(base))
+    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
+    Server(config, base).run(sockets=[listener])
+
+
+if __name__ == "__main__":
+    main()
