@@ -1,1 +1,28 @@
-//! nuncio-engine.
+//! What happens to a task: runs, leases, streams, cancel, recovery.
+//!
+//! A task is an ordered log of events. A run of an [`Agent`] appends to it through its [`RunCx`];
+//! everybody else (a waiting send, a stream) is a reader with a cursor. An event reaches a reader
+//! only after its commit, and the run goes on whoever leaves. [`Engine::host`] gives an agent its
+//! [`nuncio_protocol::AgentService`]; there is no HTTP and no protocol version here.
+
+mod agent;
+mod cell;
+mod context;
+mod end;
+mod engine;
+mod hosted;
+mod list;
+mod outbox;
+mod reader;
+mod recovery;
+mod run;
+mod send;
+mod settings;
+mod system;
+
+pub use agent::{Agent, AgentError, AgentInfo, Input, Outcome, Pause, PauseReason, RunFuture};
+pub use context::{EmitError, RunCx};
+pub use engine::{Engine, Environment};
+pub use hosted::HostedAgent;
+pub use settings::Settings;
+pub use system::{RandomIds, SystemClock};

@@ -17,7 +17,8 @@ pub struct Timestamp(jiff::Timestamp);
 pub struct TimestampError;
 
 const EARLIEST_MS: i64 = -62_135_596_800_000;
-const LATEST_MS: i64 = 253_402_300_799_999;
+/// The date library ends a day before the year 9999 does.
+const LATEST_MS: i64 = 253_402_207_200_000;
 
 impl Timestamp {
     /// From milliseconds since 1970, held inside the years 1 to 9999.

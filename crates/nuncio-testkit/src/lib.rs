@@ -1,1 +1,13 @@
-//! nuncio-testkit.
+//! What tests share: a fixed clock, numbered ids, agents that behave as told, a faulty store.
+//!
+//! A dev-dependency only.
+
+mod agents;
+mod bed;
+mod env;
+mod faults;
+
+pub use agents::{Behaviour, TestAgent, Trace};
+pub use bed::{Bed, artifact_text, call, collect, send, sent_task, text_message, texts};
+pub use env::{FixedClock, NumberedIds};
+pub use faults::FaultyStore;

@@ -1,0 +1,379 @@
+//! A task that somebody holds: its committed view, its recent events, its run.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher as _, Hash, Hasher, RandomState};
+use std::sync::{Arc, Weak};
+
+use nuncio_protocol::{
+    A2aError, Event, Message, Metadata, StreamResponse, Task, TaskId, TaskState,
+};
+use nuncio_store::{Head, Scope, Store, StoreError, StoredTask};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, OnceCell};
+
+use crate::RunCx;
+
+/// One live task. Whoever runs, reads or writes it holds the same cell.
+///
+/// `view` is what has been committed and nothing else. Writers hold `writing` from reading the
+/// view to publishing what they wrote, so that in one process no compare-and-set is lost.
+#[derive(Debug)]
+pub(crate) struct Cell {
+    pub(crate) id: TaskId,
+    pub(crate) scope: Scope,
+    pub(crate) writing: tokio::sync::Mutex<()>,
+    view: Mutex<View>,
+    loaded: OnceCell<()>,
+    pub(crate) changed: Notify,
+    ring_events: usize,
+    hub: Weak<Hub>,
+}
+
+/// The committed state of a task, and who works on it here.
+#[derive(Debug)]
+pub(crate) struct View {
+    pub(crate) task: Arc<Task>,
+    pub(crate) head: Head,
+    pub(crate) run: Option<RunCx>,
+    /// Set when the task was never stored: the answer, or why there is none.
+    pub(crate) unstored: Option<Result<Message, A2aError>>,
+    /// Whether the store refuses what the run wants to write at the moment.
+    pub(crate) trouble: bool,
+    ring: VecDeque<Event>,
+}
+
+/// Messages that wait for their turn.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Queue(Arc<Mutex<VecDeque<QueuedMessage>>>);
+
+/// A stored message that no run has answered yet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct QueuedMessage {
+    pub(crate) position: u64,
+    pub(crate) message: Message,
+    pub(crate) request: RequestParts,
+}
+
+/// What accompanied a message besides itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RequestParts {
+    pub(crate) metadata: Option<Metadata>,
+    pub(crate) accepted_output_modes: Vec<String>,
+    pub(crate) extensions: Vec<String>,
+    pub(crate) trace: Option<String>,
+}
+
+impl Queue {
+    pub(crate) fn push(&self, message: QueuedMessage) {
+        self.0.lock().push_back(message);
+    }
+
+    pub(crate) fn take(&self) -> Option<QueuedMessage> {
+        self.0.lock().pop_front()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.lock().len()
+    }
+}
+
+impl Cell {
+    fn key(&self) -> Key {
+        Key {
+            id: self.id.clone(),
+            scope: self.scope.clone(),
+        }
+    }
+
+    /// Looks at the committed view.
+    pub(crate) fn view<T>(&self, look: impl FnOnce(&View) -> T) -> T {
+        look(&self.view.lock())
+    }
+
+    /// The committed task and its newest position, as of one moment.
+    pub(crate) fn snapshot(&self) -> (Arc<Task>, u64) {
+        self.view(|view| (Arc::clone(&view.task), view.head.last))
+    }
+
+    /// Takes over what has been committed: events in order, and the head after them.
+    ///
+    /// `folded` is the task after the events if the writer has it already.
+    pub(crate) fn publish(&self, events: &[Event], head: Head, folded: Option<Arc<Task>>) {
+        let mut view = self.view.lock();
+        match folded {
+            Some(task) => view.task = task,
+            None => {
+                let task = Arc::make_mut(&mut view.task);
+                for event in events {
+                    if let Err(error) = task.apply(event.response()) {
+                        tracing::error!(task.id = %self.id, %error, "a stored event does not fold");
+                    }
+                }
+            }
+        }
+        view.head = head;
+        view.ring.extend(events.iter().cloned());
+        let excess = view.ring.len().saturating_sub(self.ring_events);
+        view.ring.drain(..excess);
+        drop(view);
+        self.changed.notify_waiters();
+    }
+
+    /// Replaces the view by what the store has, after somebody else wrote.
+    pub(crate) fn replace(&self, stored: StoredTask) {
+        let mut view = self.view.lock();
+        view.task = Arc::new(stored.task);
+        view.head = stored.head;
+        view.ring.clear();
+        drop(view);
+        self.changed.notify_waiters();
+    }
+
+    pub(crate) fn set_run(&self, run: Option<RunCx>) {
+        self.view.lock().run = run;
+        self.changed.notify_waiters();
+    }
+
+    /// Notes whether the store refuses writes, so that nobody waits for it in vain.
+    pub(crate) fn set_trouble(&self, trouble: bool) {
+        let before = std::mem::replace(&mut self.view.lock().trouble, trouble);
+        if before != trouble {
+            self.changed.notify_waiters();
+        }
+    }
+
+    /// Ends a cell whose task was never stored.
+    pub(crate) fn resolve_unstored(&self, result: Result<Message, A2aError>) {
+        let mut view = self.view.lock();
+        view.unstored = Some(result);
+        view.run = None;
+        drop(view);
+        self.changed.notify_waiters();
+    }
+
+    /// What is there to read after a position, as of one moment.
+    pub(crate) fn read(&self, after: u64, limit: usize) -> Recent {
+        self.view(|view| {
+            if after >= view.head.last {
+                return Recent::Nothing {
+                    ended: view.state().is_terminal(),
+                    pause: view.pause(),
+                    trouble: view.trouble,
+                };
+            }
+            view.recent(after, limit)
+                .map_or(Recent::InStore, Recent::Events)
+        })
+    }
+}
+
+/// What a reader finds in memory.
+#[derive(Debug)]
+pub(crate) enum Recent {
+    /// These events come next.
+    Events(Vec<Event>),
+    /// There are further events, but only the store has them.
+    InStore,
+    /// There is nothing more yet.
+    Nothing {
+        /// Nor will there be: the task has ended.
+        ended: bool,
+        /// The task rests in this state, having answered the message at this position.
+        pause: Option<(TaskState, u64)>,
+        /// The store refuses writes.
+        trouble: bool,
+    },
+}
+
+impl Drop for Cell {
+    fn drop(&mut self) {
+        if let Some(hub) = self.hub.upgrade() {
+            hub.forget(&self.key());
+        }
+    }
+}
+
+impl View {
+    pub(crate) fn state(&self) -> TaskState {
+        self.head.state
+    }
+
+    /// The interrupted state in which the task rests, with the position of the message answered.
+    ///
+    /// A message that has just been recorded leaves the state as it is until its run says WORKING:
+    /// then the task does not rest.
+    pub(crate) fn pause(&self) -> Option<(TaskState, u64)> {
+        let resting = self.state().is_interrupted() && self.run.is_none();
+        resting.then_some((self.head.state, self.head.turn))
+    }
+
+    /// The events after a position, if they are still in memory.
+    fn recent(&self, after: u64, limit: usize) -> Option<Vec<Event>> {
+        let first = self.ring.front()?.position?;
+        let skip = usize::try_from((after + 1).checked_sub(first)?).ok()?;
+        Some(self.ring.iter().skip(skip).take(limit).cloned().collect())
+    }
+}
+
+/// A task within a scope: a stranger who guesses an id gets a cell of their own, and an empty one.
+#[derive(Debug, PartialEq, Eq)]
+struct Key {
+    id: TaskId,
+    scope: Scope,
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
+}
+
+type Shard = Mutex<HashMap<Key, Weak<Cell>>>;
+
+/// All live tasks of this process.
+#[derive(Debug)]
+pub(crate) struct Hub {
+    shards: Vec<Shard>,
+    hasher: RandomState,
+    ring_events: usize,
+}
+
+const SHARDS: usize = 32;
+
+impl Hub {
+    pub(crate) fn new(ring_events: usize) -> Arc<Self> {
+        Arc::new(Self {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            hasher: RandomState::new(),
+            ring_events,
+        })
+    }
+
+    fn shard(&self, id: &TaskId) -> &Shard {
+        &self.shards[self.hasher.hash_one(id) as usize % SHARDS]
+    }
+
+    fn forget(&self, key: &Key) {
+        let mut shard = self.shard(&key.id).lock();
+        // Another cell of the same task may have been made since the last holder let go.
+        if shard.get(key).is_some_and(|cell| cell.strong_count() == 0) {
+            shard.remove(key);
+        }
+    }
+
+    /// A cell for a task that is about to be stored: nobody can find it yet.
+    pub(crate) fn begin(self: &Arc<Self>, scope: Scope, task: Arc<Task>) -> Arc<Cell> {
+        let cell = self.cell(task.id.clone(), scope, OnceCell::new_with(Some(())));
+        cell.view.lock().task = task;
+        Arc::new(cell)
+    }
+
+    /// Makes a cell findable.
+    ///
+    /// To be called just before its task is stored: from the commit on, whoever learns the id has
+    /// to find this cell and no other.
+    pub(crate) fn register(&self, cell: &Arc<Cell>) {
+        self.shard(&cell.id)
+            .lock()
+            .insert(cell.key(), Arc::downgrade(cell));
+    }
+
+    fn cell(self: &Arc<Self>, id: TaskId, scope: Scope, loaded: OnceCell<()>) -> Cell {
+        let head = Head {
+            last: 0,
+            state: TaskState::Unspecified,
+            epoch: 0,
+            turn: 0,
+            lease: None,
+            checkpoint: None,
+        };
+        let view = View {
+            task: Arc::default(),
+            head,
+            run: None,
+            unstored: None,
+            trouble: false,
+            ring: VecDeque::new(),
+        };
+        Cell {
+            id,
+            scope,
+            writing: tokio::sync::Mutex::new(()),
+            view: Mutex::new(view),
+            loaded,
+            changed: Notify::new(),
+            ring_events: self.ring_events,
+            hub: Arc::downgrade(self),
+        }
+    }
+
+    /// The cell of a task that somebody holds already, if it is this scope's.
+    pub(crate) fn live(&self, scope: &Scope, id: &TaskId) -> Option<Arc<Cell>> {
+        let key = Key {
+            id: id.clone(),
+            scope: scope.clone(),
+        };
+        let cell = self.shard(id).lock().get(&key).and_then(Weak::upgrade)?;
+        cell.loaded.initialized().then_some(cell)
+    }
+
+    /// The cell of a stored task; `None` if this scope has no such task.
+    ///
+    /// The cell is findable before it is loaded, so that nobody can write past it meanwhile.
+    pub(crate) async fn open(
+        self: &Arc<Self>,
+        store: &dyn Store,
+        scope: &Scope,
+        id: &TaskId,
+    ) -> Result<Option<Arc<Cell>>, StoreError> {
+        let key = Key {
+            id: id.clone(),
+            scope: scope.clone(),
+        };
+        let cell = {
+            let mut shard = self.shard(id).lock();
+            match shard.get(&key).and_then(Weak::upgrade) {
+                Some(cell) => cell,
+                None => {
+                    let cell = Arc::new(self.cell(id.clone(), scope.clone(), OnceCell::new()));
+                    shard.insert(key, Arc::downgrade(&cell));
+                    cell
+                }
+            }
+        };
+        let load = || async {
+            match store.load(scope, id).await {
+                Ok(Some(stored)) => {
+                    cell.replace(stored);
+                    Ok(())
+                }
+                Ok(None) => Err(None),
+                Err(error) => Err(Some(error)),
+            }
+        };
+        match cell.loaded.get_or_try_init(load).await {
+            Ok(()) => Ok(Some(cell)),
+            Err(None) => Ok(None),
+            Err(Some(error)) => Err(error),
+        }
+    }
+
+    /// A cell for a task that has just been claimed from the store.
+    pub(crate) fn adopt(self: &Arc<Self>, stored: StoredTask) -> Arc<Cell> {
+        let id = stored.task.id.clone();
+        let cell = Arc::new(self.cell(id, stored.scope.clone(), OnceCell::new_with(Some(()))));
+        cell.replace(stored);
+        self.register(&cell);
+        cell
+    }
+}
+
+/// The message events among these, with their positions: what runs have to answer.
+pub(crate) fn messages(events: &[Event]) -> impl Iterator<Item = (u64, &Message)> {
+    events
+        .iter()
+        .filter_map(|event| match (event.position, event.response()) {
+            (Some(position), StreamResponse::Message(message)) => Some((position, message)),
+            _ => None,
+        })
+}

@@ -1,0 +1,211 @@
+//! The engine: what all tasks of a process share.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nuncio_protocol::{A2aError, AgentId, Clock, ErrorKind, Ids, Timestamp};
+use nuncio_store::{Lease, Store, StoreError};
+use parking_lot::RwLock;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::cell::Hub;
+use crate::{Agent, HostedAgent, Settings};
+
+/// What the engine takes from its surroundings.
+#[derive(Clone, Debug)]
+pub struct Environment {
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// Fresh identifiers.
+    pub ids: Arc<dyn Ids>,
+    /// Authenticates page tokens; the same on every replica and after a restart.
+    pub token_key: [u8; 32],
+}
+
+/// Runs agents and keeps their tasks.
+///
+/// Cheap to clone; all clones are one engine. Runs are spawned on the runtime of whoever sends.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    pub(crate) core: Arc<Core>,
+}
+
+pub(crate) struct Core {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) environment: Environment,
+    pub(crate) settings: Settings,
+    pub(crate) hub: Arc<Hub>,
+    pub(crate) agents: RwLock<HashMap<AgentId, Arc<dyn Agent>>>,
+    /// Names this start of this process in leases.
+    pub(crate) owner: Arc<str>,
+    draining: AtomicBool,
+    /// Streams end.
+    pub(crate) closing: CancellationToken,
+    /// Runs stop where they are, to be recovered later.
+    pub(crate) stopping: CancellationToken,
+    pub(crate) runs: TaskTracker,
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core")
+            .field("owner", &self.owner)
+            .field("store", &self.store)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// An engine on a store.
+    pub fn new(store: Arc<dyn Store>, environment: Environment, settings: Settings) -> Self {
+        let owner = environment.ids.next().into();
+        let hub = Hub::new(settings.ring_events);
+        let core = Core {
+            store,
+            environment,
+            settings,
+            hub,
+            agents: RwLock::default(),
+            owner,
+            draining: AtomicBool::new(false),
+            closing: CancellationToken::new(),
+            stopping: CancellationToken::new(),
+            runs: TaskTracker::new(),
+        };
+        Self {
+            core: Arc::new(core),
+        }
+    }
+
+    /// Puts an agent on; the service answers for its tasks. An agent of the same id is replaced.
+    pub fn host(&self, agent: Arc<dyn Agent>) -> Arc<HostedAgent> {
+        let id = agent.info().id.clone();
+        self.core.agents.write().insert(id, Arc::clone(&agent));
+        Arc::new(HostedAgent {
+            core: Arc::clone(&self.core),
+            agent,
+        })
+    }
+
+    /// Takes up runs that an earlier process left: resumes what can be, ends the rest as FAILED.
+    ///
+    /// To be called once all agents are hosted, before the first request.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be read or written.
+    pub async fn recover(&self) -> Result<usize, StoreError> {
+        let stale_before = if self.core.settings.sole_owner {
+            Timestamp::from_unix_ms(i64::MAX)
+        } else {
+            self.core.now()
+        };
+        self.core.recover(stale_before).await
+    }
+
+    /// Renews leases and takes up expired runs until `shutdown` fires.
+    pub async fn maintain(&self, shutdown: CancellationToken) {
+        let period = self.core.settings.lease / 3;
+        let mut ticks = tokio::time::interval(period.max(Duration::from_millis(10)));
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                _ = ticks.tick() => {}
+            }
+            if let Err(error) = self.core.store.renew(self.core.lease()).await {
+                tracing::warn!(%error, "leases are not renewed");
+                continue;
+            }
+            if let Err(error) = self.core.recover(self.core.now()).await {
+                tracing::warn!(%error, "expired runs are not taken up");
+            }
+        }
+    }
+
+    /// Whether new work is taken and the store answers.
+    ///
+    /// # Errors
+    /// The store's error; [`StoreError::Closed`] while draining.
+    pub async fn ready(&self) -> Result<(), StoreError> {
+        if self.core.is_draining() {
+            return Err(StoreError::Closed);
+        }
+        self.core.store.ping().await
+    }
+
+    /// Takes no new work from now on; reading goes on.
+    pub fn start_draining(&self) {
+        self.core.draining.store(true, Ordering::Release);
+    }
+
+    /// Ends everything: [`Engine::stop_runs`], then closes the store.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the leases cannot be given up.
+    pub async fn drain(&self, limit: Duration) -> Result<(), StoreError> {
+        self.stop_runs(limit).await?;
+        self.core.store.close().await
+    }
+
+    /// Takes no new work, closes streams so that their clients come back, and gives runs `limit` to
+    /// finish; what then still runs is left for another process to take up.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the leases cannot be given up.
+    pub async fn stop_runs(&self, limit: Duration) -> Result<(), StoreError> {
+        self.start_draining();
+        self.core.closing.cancel();
+        self.core.runs.close();
+        if tokio::time::timeout(limit, self.core.runs.wait())
+            .await
+            .is_err()
+        {
+            tracing::warn!(
+                runs = self.core.runs.len(),
+                "runs are cut off and will be taken up again"
+            );
+            self.core.stopping.cancel();
+            self.core.runs.wait().await;
+        }
+        self.core.store.release_all(&self.core.owner).await
+    }
+
+    /// How many runs there are at the moment.
+    pub fn running(&self) -> usize {
+        self.core.runs.len()
+    }
+}
+
+impl Core {
+    pub(crate) fn now(&self) -> Timestamp {
+        self.environment.clock.now()
+    }
+
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Acquire)
+    }
+
+    /// A lease of this process from now on.
+    pub(crate) fn lease(&self) -> Lease {
+        let until = self.now().unix_ms() + self.settings.lease.as_millis() as i64;
+        Lease {
+            owner: Arc::clone(&self.owner),
+            until: Timestamp::from_unix_ms(until),
+        }
+    }
+}
+
+/// What the caller learns of a fault of the store; the rest goes to the log.
+pub(crate) fn store_error(error: &StoreError) -> A2aError {
+    tracing::error!(%error, "the store failed");
+    match error {
+        StoreError::Unavailable(_) | StoreError::Closed => A2aError::new(
+            ErrorKind::Unavailable,
+            "the store is unavailable, try again later",
+        ),
+        _ => A2aError::internal(),
+    }
+}

@@ -1,0 +1,346 @@
+//! A hosted agent as the service that callers talk to.
+
+use std::fmt;
+use std::sync::Arc;
+
+use nuncio_protocol::{
+    A2aError, AgentCard, AgentService, Call, CancelTaskRequest,
+    DeleteTaskPushNotificationConfigRequest, ErrorKind, Event, EventStream,
+    GetExtendedAgentCardRequest, GetTaskPushNotificationConfigRequest, GetTaskRequest,
+    ListTaskPushNotificationConfigsRequest, ListTaskPushNotificationConfigsResponse,
+    ListTasksRequest, ListTasksResponse, Reply, Result, SendMessageRequest, SendMessageResponse,
+    StreamResponse, SubscribeToTaskRequest, Task, TaskPushNotificationConfig, TaskState,
+    TaskStatus, TaskStatusUpdateEvent, limit_history,
+};
+use nuncio_store::{Append, Appended, Head, LeaseChange, Scope};
+
+use crate::cell::Cell;
+use crate::engine::{Core, store_error};
+use crate::reader::{Purpose, Reader};
+use crate::run::{fold, not_before};
+use crate::{Agent, AgentInfo};
+
+/// One agent of an engine, as callers see it.
+pub struct HostedAgent {
+    pub(crate) core: Arc<Core>,
+    pub(crate) agent: Arc<dyn Agent>,
+}
+
+impl fmt::Debug for HostedAgent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostedAgent")
+            .field("agent", &self.agent.info().id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl HostedAgent {
+    /// What the agent says about itself.
+    pub fn info(&self) -> &AgentInfo {
+        self.agent.info()
+    }
+
+    pub(crate) fn scope(&self, call: &Call) -> Scope {
+        Scope {
+            workspace: call.caller.workspace.clone(),
+            agent: self.agent.info().id.clone(),
+            caller: call.caller.id.clone(),
+        }
+    }
+
+    /// The task's cell, or "not found", whether it is absent or somebody else's.
+    pub(crate) async fn open(
+        &self,
+        scope: &Scope,
+        id: &nuncio_protocol::TaskId,
+    ) -> Result<Arc<Cell>> {
+        let opened = self
+            .core
+            .hub
+            .open(self.core.store.as_ref(), scope, id)
+            .await;
+        opened
+            .map_err(|error| store_error(&error))?
+            .ok_or_else(|| A2aError::task_not_found(id))
+    }
+
+    async fn read(&self, scope: &Scope, id: &nuncio_protocol::TaskId) -> Result<Task> {
+        if let Some(cell) = self.core.hub.live(scope, id) {
+            return Ok(Task::clone(&cell.snapshot().0));
+        }
+        let stored = self
+            .core
+            .store
+            .load(scope, id)
+            .await
+            .map_err(|error| store_error(&error))?;
+        stored
+            .map(|stored| stored.task)
+            .ok_or_else(|| A2aError::task_not_found(id))
+    }
+
+    /// The task as it stood at a position, as the first event of a resumed stream.
+    async fn replayed(&self, cell: &Cell, position: u64) -> Result<Event> {
+        let (mut task, mut at) = (Task::default(), 0);
+        while at < position {
+            let limit = usize::try_from(position - at)
+                .unwrap_or(usize::MAX)
+                .min(256);
+            let read = self.core.store.events(&cell.scope, &cell.id, at, limit);
+            let events = read.await.map_err(|error| store_error(&error))?;
+            if events.is_empty() {
+                let gap = "the events after this position are no longer kept; subscribe anew";
+                return Err(A2aError::invalid_field("Last-Event-ID", gap));
+            }
+            for event in &events {
+                at = event.position.unwrap_or(at + 1);
+                match event.response() {
+                    StreamResponse::Task(whole) => task = whole.clone(),
+                    other => task.apply_leniently(other),
+                }
+            }
+        }
+        Ok(Event::new(Some(position), StreamResponse::Task(task)))
+    }
+
+    async fn subscribe(&self, call: Call, request: SubscribeToTaskRequest) -> Result<EventStream> {
+        let scope = self.scope(&call);
+        let cell = self.open(&scope, &request.id).await?;
+        let (task, last) = cell.snapshot();
+        let first = match call.last_event_id {
+            Some(position) if position > last => {
+                return Err(A2aError::invalid_field(
+                    "Last-Event-ID",
+                    "is newer than the task",
+                ));
+            }
+            Some(position) if position > 0 && position < last => {
+                self.replayed(&cell, position).await?
+            }
+            _ if task.status.state.is_terminal() => return Err(ended(&task)),
+            _ => Event::new(Some(last), StreamResponse::Task(Task::clone(&task))),
+        };
+        Ok(Reader::new(Arc::clone(&self.core), cell, Purpose::Subscribe, first).into_stream())
+    }
+
+    async fn cancel(&self, call: Call, request: CancelTaskRequest) -> Result<Task> {
+        let scope = self.scope(&call);
+        let cell = self.open(&scope, &request.id).await?;
+        let running = {
+            let _writing = cell.writing.lock().await;
+            let (task, run) = cell.view(|view| (Arc::clone(&view.task), view.run.clone()));
+            match task.status.state {
+                TaskState::Canceled if !self.core.settings.refuse_second_cancel => {
+                    return Ok(Task::clone(&task));
+                }
+                state if state.is_terminal() => return Err(not_cancelable(&task)),
+                _ => {}
+            }
+            match run {
+                Some(run) => {
+                    *run.inner.cancel_metadata.lock() = request.metadata;
+                    run.inner.cancel.cancel();
+                    true
+                }
+                None => {
+                    self.cancel_idle(&cell).await?;
+                    false
+                }
+            }
+        };
+        if running {
+            // The run ends within its grace, unless the store refuses: then tell how things stand.
+            let limit = self.core.settings.cancel_grace * 2 + std::time::Duration::from_secs(1);
+            self.core.settled_terminal(&cell, limit).await?;
+        }
+        let (task, _) = cell.snapshot();
+        match task.status.state {
+            TaskState::Canceled => Ok(Task::clone(&task)),
+            state if state.is_terminal() => Err(not_cancelable(&task)),
+            _ => Ok(Task::clone(&task)),
+        }
+    }
+
+    /// Cancels a task that nobody works on; the caller holds `writing`.
+    async fn cancel_idle(&self, cell: &Cell) -> Result<()> {
+        loop {
+            let (task, head) = cell.view(|view| (Arc::clone(&view.task), view.head.clone()));
+            if task.status.state.is_terminal() {
+                return Ok(());
+            }
+            let status = TaskStatus::new(TaskState::Canceled, not_before(self.core.now(), &task));
+            let (state, status_time) = (status.state, status.timestamp.unwrap_or(self.core.now()));
+            let context = task.context_id.clone().unwrap_or_default();
+            let update = TaskStatusUpdateEvent::new(task.id.clone(), context, status);
+            let events = vec![Event::new(
+                Some(head.last + 1),
+                StreamResponse::StatusUpdate(update),
+            )];
+            let folded = fold(&task, &events);
+            let append = Append {
+                scope: cell.scope.clone(),
+                task: cell.id.clone(),
+                after: head.last,
+                epoch: None,
+                events: events.clone(),
+                state,
+                status_time,
+                snapshot: Some(Arc::clone(&folded)),
+                lease: LeaseChange::Release,
+                turn: None,
+                checkpoint: None,
+                idempotency: None,
+            };
+            match self
+                .core
+                .store
+                .append(append)
+                .await
+                .map_err(|error| store_error(&error))?
+            {
+                Appended::Done { epoch } => {
+                    let head = Head {
+                        last: head.last + 1,
+                        state,
+                        epoch,
+                        lease: None,
+                        ..head
+                    };
+                    cell.publish(&events, head, Some(folded));
+                    return Ok(());
+                }
+                Appended::Conflict(_) => self.core.refresh(cell).await?,
+                Appended::Missing | Appended::Existing { .. } => {
+                    return Err(A2aError::task_not_found(&cell.id));
+                }
+            }
+        }
+    }
+}
+
+pub(crate) fn ended(task: &Task) -> A2aError {
+    let state = task.status.state.as_str();
+    A2aError::new(
+        ErrorKind::UnsupportedOperation,
+        format!("task {} has ended ({state})", task.id),
+    )
+    .with("taskId", task.id.as_str())
+    .with("state", state)
+}
+
+fn not_cancelable(task: &Task) -> A2aError {
+    let state = task.status.state.as_str();
+    A2aError::new(
+        ErrorKind::TaskNotCancelable,
+        format!("task {} has ended ({state})", task.id),
+    )
+    .with("taskId", task.id.as_str())
+    .with("state", state)
+}
+
+impl Core {
+    /// Reads a cell's task anew, after somebody else wrote to it.
+    pub(crate) async fn refresh(&self, cell: &Cell) -> Result<()> {
+        let stored = self
+            .store
+            .load(&cell.scope, &cell.id)
+            .await
+            .map_err(|error| store_error(&error))?;
+        cell.replace(stored.ok_or_else(|| A2aError::task_not_found(&cell.id))?);
+        Ok(())
+    }
+}
+
+impl AgentService for HostedAgent {
+    fn send_message(
+        &self,
+        call: Call,
+        request: SendMessageRequest,
+    ) -> Reply<'_, SendMessageResponse> {
+        Box::pin(self.send(call, request))
+    }
+
+    fn send_streaming_message(
+        &self,
+        call: Call,
+        request: SendMessageRequest,
+    ) -> Reply<'_, EventStream> {
+        Box::pin(self.send_streaming(call, request))
+    }
+
+    fn get_task(&self, call: Call, request: GetTaskRequest) -> Reply<'_, Task> {
+        Box::pin(async move {
+            let mut task = self.read(&self.scope(&call), &request.id).await?;
+            limit_history(&mut task.history, request.history_length);
+            Ok(task)
+        })
+    }
+
+    fn list_tasks(&self, call: Call, request: ListTasksRequest) -> Reply<'_, ListTasksResponse> {
+        Box::pin(self.list(call, request))
+    }
+
+    fn cancel_task(&self, call: Call, request: CancelTaskRequest) -> Reply<'_, Task> {
+        Box::pin(self.cancel(call, request))
+    }
+
+    fn subscribe_to_task(
+        &self,
+        call: Call,
+        request: SubscribeToTaskRequest,
+    ) -> Reply<'_, EventStream> {
+        Box::pin(self.subscribe(call, request))
+    }
+
+    fn create_push_config(
+        &self,
+        _call: Call,
+        _request: TaskPushNotificationConfig,
+    ) -> Reply<'_, TaskPushNotificationConfig> {
+        no_push()
+    }
+
+    fn get_push_config(
+        &self,
+        _call: Call,
+        _request: GetTaskPushNotificationConfigRequest,
+    ) -> Reply<'_, TaskPushNotificationConfig> {
+        no_push()
+    }
+
+    fn list_push_configs(
+        &self,
+        _call: Call,
+        _request: ListTaskPushNotificationConfigsRequest,
+    ) -> Reply<'_, ListTaskPushNotificationConfigsResponse> {
+        no_push()
+    }
+
+    fn delete_push_config(
+        &self,
+        _call: Call,
+        _request: DeleteTaskPushNotificationConfigRequest,
+    ) -> Reply<'_, ()> {
+        no_push()
+    }
+
+    fn get_extended_agent_card(
+        &self,
+        _call: Call,
+        _request: GetExtendedAgentCardRequest,
+    ) -> Reply<'_, AgentCard> {
+        let message = "this agent has no extended card";
+        Box::pin(async move { Err(A2aError::new(ErrorKind::UnsupportedOperation, message)) })
+    }
+}
+
+pub(crate) fn push_not_supported() -> A2aError {
+    A2aError::new(
+        ErrorKind::PushNotificationNotSupported,
+        "this agent sends no push notifications",
+    )
+}
+
+fn no_push<'a, T>() -> Reply<'a, T> {
+    Box::pin(async { Err(push_not_supported()) })
+}

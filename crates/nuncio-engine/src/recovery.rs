@@ -1,0 +1,113 @@
+//! After a crash: runs that nobody continues are resumed or ended.
+
+use std::sync::Arc;
+
+use nuncio_protocol::{Caller, Event, StreamResponse, TaskState, Timestamp};
+use nuncio_store::{ClaimedRun, StoreError};
+
+use crate::cell::{QueuedMessage, RequestParts, messages};
+use crate::end::End;
+use crate::engine::Core;
+use crate::run::Start;
+
+/// Runs claimed at a time.
+const CLAIM: usize = 100;
+
+impl Core {
+    /// Takes up every run whose lease ended before `now`; gives their number.
+    pub(crate) async fn recover(self: &Arc<Self>, now: Timestamp) -> Result<usize, StoreError> {
+        let mut taken = 0;
+        loop {
+            let claimed = self.store.claim_expired(now, self.lease(), CLAIM).await?;
+            let count = claimed.len();
+            for run in claimed {
+                self.take_up(run).await?;
+            }
+            taken += count;
+            if count < CLAIM {
+                return Ok(taken);
+            }
+        }
+    }
+
+    /// Resumes a run if its agent says that it may run again, else ends its task (ST-09).
+    async fn take_up(
+        self: &Arc<Self>,
+        ClaimedRun { stored }: ClaimedRun,
+    ) -> Result<(), StoreError> {
+        let scope = stored.scope.clone();
+        let (turn, epoch) = (stored.head.turn, stored.head.epoch);
+        let agent = self.agents.read().get(&scope.agent).cloned();
+        if agent.is_none() && !self.settings.sole_owner {
+            // Another process may host it: the lease runs out, and that process takes it up.
+            return Ok(());
+        }
+        let mut pending = self.unanswered(&stored, turn).await?.into_iter();
+        let cell = self.hub.adopt(stored);
+        let caller = Caller {
+            id: scope.caller,
+            workspace: scope.workspace,
+        };
+        let cx = self.prepare(&cell, caller, 2, None);
+        match (agent, pending.next()) {
+            (Some(agent), Some(message)) if agent.info().resumable => {
+                pending.for_each(|queued| cx.inner.queue.push(queued));
+                self.launch(
+                    Start {
+                        cell,
+                        agent,
+                        message,
+                        epoch,
+                        draft: None,
+                    },
+                    cx,
+                );
+            }
+            _ => {
+                let reason = "the task was interrupted by a restart of the server".to_owned();
+                self.launch_end(cell, cx, epoch, End::Stopped(TaskState::Failed, reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// The message of the turn that was cut off, and those that came after it.
+    async fn unanswered(
+        &self,
+        stored: &nuncio_store::StoredTask,
+        turn: u64,
+    ) -> Result<Vec<QueuedMessage>, StoreError> {
+        let mut found = Vec::new();
+        let mut after = turn.saturating_sub(1);
+        while after < stored.head.last {
+            let events = self
+                .store
+                .events(&stored.scope, &stored.task.id, after, 256)
+                .await?;
+            let Some(last) = events.last().and_then(|event| event.position) else {
+                break;
+            };
+            found.extend(events.first().and_then(first_message));
+            found.extend(messages(&events).map(|(position, message)| QueuedMessage {
+                position,
+                message: message.clone(),
+                request: RequestParts::default(),
+            }));
+            after = last;
+        }
+        Ok(found)
+    }
+}
+
+/// The message that began a task, if this is its first event.
+fn first_message(event: &Event) -> Option<QueuedMessage> {
+    let StreamResponse::Task(task) = event.response() else {
+        return None;
+    };
+    let message = task.history.last()?.clone();
+    Some(QueuedMessage {
+        position: 1,
+        message,
+        request: RequestParts::default(),
+    })
+}

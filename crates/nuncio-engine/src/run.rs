@@ -1,0 +1,459 @@
+//! A run: an agent at work on a task, and the writing of what it emits.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::{Fuse, FusedFuture as _};
+use nuncio_protocol::{
+    A2aError, Caller, ErrorKind, Event, StreamResponse, Task, TaskArtifactUpdateEvent, TaskState,
+    TaskStatus, TaskStatusUpdateEvent, Timestamp,
+};
+use nuncio_store::{Append, Appended, Created, Head, LeaseChange, NewTask};
+use parking_lot::Mutex;
+use tokio::time::{Instant, sleep, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use crate::cell::{Cell, QueuedMessage};
+use crate::context::RunInner;
+use crate::end::End;
+use crate::engine::{Core, store_error};
+use crate::outbox::{Batch, Emitted, Outbox};
+use crate::{Agent, Input, RunCx};
+
+/// What a run begins with.
+pub(crate) struct Start {
+    pub(crate) cell: Arc<Cell>,
+    pub(crate) agent: Arc<dyn Agent>,
+    pub(crate) message: QueuedMessage,
+    pub(crate) epoch: u64,
+    /// The task, if it is not stored yet.
+    pub(crate) draft: Option<Box<NewTask>>,
+}
+
+/// The run is over without a word: somebody else has the task, or nobody will.
+#[derive(Debug)]
+struct Lost;
+
+struct Run {
+    core: Arc<Core>,
+    cell: Arc<Cell>,
+    cx: RunCx,
+    epoch: u64,
+    draft: Mutex<Option<Box<NewTask>>>,
+}
+
+impl Core {
+    /// Makes the run known to its cell, so that messages and cancels find it.
+    pub(crate) fn prepare(
+        &self,
+        cell: &Cell,
+        caller: Caller,
+        attempt: u64,
+        trace: Option<String>,
+    ) -> RunCx {
+        let (task, _) = cell.snapshot();
+        let inner = RunInner {
+            caller,
+            agent: cell.scope.agent.clone(),
+            context: task.context_id.clone().unwrap_or_default(),
+            task: task.id.clone(),
+            attempt,
+            cancel: CancellationToken::new(),
+            deadline: Instant::now() + self.settings.run_deadline,
+            trace,
+            ids: Arc::clone(&self.environment.ids),
+            outbox: Outbox::new(&task, self.settings.outbox_events),
+            queue: Default::default(),
+            text_artifact: Mutex::default(),
+            cancel_metadata: Mutex::default(),
+        };
+        let cx = RunCx {
+            inner: Arc::new(inner),
+        };
+        cell.set_run(Some(cx.clone()));
+        cx
+    }
+
+    /// Begins a prepared run on this runtime, detached from whoever asked for it.
+    pub(crate) fn launch(self: &Arc<Self>, start: Start, cx: RunCx) {
+        let run = Run {
+            core: Arc::clone(self),
+            cell: start.cell,
+            cx,
+            epoch: start.epoch,
+            draft: Mutex::new(start.draft),
+        };
+        tokio::spawn(self.runs.track_future(run.go(start.agent, start.message)));
+    }
+}
+
+impl Core {
+    /// Ends a task whose run was cut off, once the store takes it.
+    pub(crate) fn launch_end(self: &Arc<Self>, cell: Arc<Cell>, cx: RunCx, epoch: u64, end: End) {
+        let run = Run {
+            core: Arc::clone(self),
+            cell,
+            cx,
+            epoch,
+            draft: Mutex::default(),
+        };
+        tokio::spawn(self.runs.track_future(async move { run.finish(end).await }));
+    }
+}
+
+impl Run {
+    async fn go(self, mut agent: Arc<dyn Agent>, first: QueuedMessage) {
+        let mut next = Some(first);
+        let mut hand_offs = 0;
+        while let Some(message) = next.take() {
+            let request = message.clone();
+            let mut end = self.turn(agent.as_ref(), message).await;
+            if let End::HandOff(id, told) = end {
+                hand_offs += 1;
+                let target = self.core.agents.read().get(&id).cloned();
+                match target {
+                    Some(target) if hand_offs <= self.core.settings.max_hand_offs => {
+                        agent = target;
+                        next = Some(QueuedMessage {
+                            message: told,
+                            ..request
+                        });
+                        continue;
+                    }
+                    Some(_) => end = failed("too many hand-offs from agent to agent"),
+                    None => end = failed("the agent to hand off to does not exist"),
+                }
+            }
+            next = self.finish(end).await;
+        }
+    }
+
+    /// Lets the agent answer one message, writing meanwhile what it emits.
+    async fn turn(&self, agent: &dyn Agent, message: QueuedMessage) -> End {
+        let input = self.input(message).await;
+        let outbox = &self.cx.inner.outbox;
+        let running = AssertUnwindSafe(agent.run(&self.cx, input)).catch_unwind();
+        tokio::pin!(running);
+        // Most short answers are ready at once: then there is one write, and no timer.
+        if let std::task::Poll::Ready(result) = futures_util::poll!(&mut running) {
+            return self.canceled_or(End::of(result));
+        }
+        let drafting = self.is_draft();
+        if !drafting {
+            outbox.ensure_working();
+        }
+        let flushing = Fuse::terminated();
+        tokio::pin!(flushing);
+        let settings = &self.core.settings;
+        let deadline = sleep_until(self.cx.inner.deadline);
+        let draft_limit = sleep(settings.draft_limit);
+        let grace = sleep(Duration::ZERO);
+        tokio::pin!(deadline, draft_limit, grace);
+        let mut canceling = false;
+        let result = loop {
+            tokio::select! {
+                biased;
+                result = &mut running => break result,
+                written = &mut flushing, if !flushing.is_terminated() => {
+                    if let Err(Lost) = written { return End::Lost }
+                    if !outbox.is_empty() { flushing.set(self.flush().fuse()) }
+                }
+                () = outbox.filled.notified(), if flushing.is_terminated() => {
+                    if !outbox.is_empty() { flushing.set(self.flush().fuse()) }
+                }
+                () = &mut draft_limit, if drafting && !draft_limit.is_elapsed() => outbox.ensure_working(),
+                () = self.cx.inner.cancel.cancelled(), if !canceling => {
+                    canceling = true;
+                    grace.as_mut().reset(Instant::now() + settings.cancel_grace);
+                }
+                () = &mut grace, if canceling => break Ok(Ok(crate::Outcome::Done)),
+                () = &mut deadline => {
+                    let limit = settings.run_deadline.as_secs_f64();
+                    return failed(&format!("the agent did not finish within {limit} seconds"));
+                }
+                () = self.core.stopping.cancelled() => return End::Lost,
+            }
+        };
+        if !flushing.is_terminated() && flushing.await.is_err() {
+            return End::Lost;
+        }
+        self.canceled_or(End::of(result))
+    }
+
+    fn canceled_or(&self, end: End) -> End {
+        if self.cx.inner.cancel.is_cancelled() {
+            return End::Stopped(TaskState::Canceled, String::new());
+        }
+        end
+    }
+
+    fn is_draft(&self) -> bool {
+        self.draft.lock().is_some()
+    }
+
+    async fn input(&self, queued: QueuedMessage) -> Input {
+        let (task, _) = self.cell.snapshot();
+        let mut references = Vec::new();
+        for id in queued
+            .message
+            .reference_task_ids
+            .iter()
+            .take(MAX_REFERENCES)
+        {
+            if let Ok(Some(stored)) = self.core.store.load(&self.cell.scope, id).await {
+                references.push(stored.task);
+            }
+        }
+        let checkpoint = self.cell.view(|view| view.head.checkpoint.clone());
+        Input {
+            message: queued.message,
+            task,
+            metadata: queued.request.metadata,
+            references,
+            accepted_output_modes: queued.request.accepted_output_modes,
+            extensions: queued.request.extensions,
+            checkpoint: checkpoint.and_then(|json| serde_json::from_str(&json).ok()),
+        }
+    }
+
+    /// Writes what has been emitted so far.
+    async fn flush(&self) -> Result<(), Lost> {
+        let _writing = self.cell.writing.lock().await;
+        let batch = self.cx.inner.outbox.take();
+        self.write(batch, false, None).await
+    }
+
+    /// Writes how the turn ended, and gives the next message to answer.
+    async fn finish(&self, end: End) -> Option<QueuedMessage> {
+        let unstored = self.is_draft() && self.cx.inner.outbox.is_empty();
+        if let (End::Reply(_), true) = (&end, unstored) {
+            let End::Reply(mut message) = end else {
+                return None;
+            };
+            message.context_id = Some(self.cx.context().clone());
+            message.task_id = None;
+            self.cx.inner.outbox.close();
+            self.cell.resolve_unstored(Ok(message));
+            return None;
+        }
+        if let End::Lost = end {
+            self.give_up();
+            return None;
+        }
+        let _writing = self.cell.writing.lock().await;
+        let mut batch = self.cx.inner.outbox.take();
+        let next = if end.goes_on() {
+            self.cx.inner.queue.take()
+        } else {
+            None
+        };
+        end.finish(&mut batch, &self.cx, next.is_some());
+        let turn = next.as_ref().map(|message| message.position);
+        if self.write(batch, next.is_none(), turn).await.is_err() {
+            self.give_up();
+            return None;
+        }
+        if next.is_none() {
+            self.cx.inner.outbox.close();
+            self.cell.set_run(None);
+        } else {
+            self.cx
+                .inner
+                .outbox
+                .resume_from(self.cell.view(super::cell::View::state));
+            *self.cx.inner.text_artifact.lock() = None;
+        }
+        next
+    }
+
+    fn give_up(&self) {
+        self.cx.inner.outbox.close();
+        if self.is_draft() {
+            let error = A2aError::new(ErrorKind::Unavailable, "the task was not stored, try again");
+            self.cell.resolve_unstored(Err(error));
+        } else {
+            self.cell.set_run(None);
+        }
+    }
+
+    /// Writes a batch; with `rest` the run is over and the task is kept whole.
+    ///
+    /// A store that refuses is asked again until it takes the batch or the process stops.
+    async fn write(&self, batch: Batch, rest: bool, turn: Option<u64>) -> Result<(), Lost> {
+        let draft = self.draft.lock().take();
+        if let Some(draft) = draft {
+            return self.create(*draft, &batch, rest).await;
+        }
+        let mut pause = Duration::from_millis(50);
+        loop {
+            let (append, folded) = self.append_of(&batch, rest, turn);
+            let events = append.events.clone();
+            let (state, checkpoint) = (append.state, append.checkpoint.clone());
+            match self.core.store.append(append).await {
+                Ok(Appended::Done { epoch }) => {
+                    let head = self.cell.view(|view| Head {
+                        last: view.head.last + events.len() as u64,
+                        state,
+                        epoch,
+                        turn: turn.unwrap_or(view.head.turn),
+                        lease: None,
+                        checkpoint: checkpoint.or_else(|| view.head.checkpoint.clone()),
+                    });
+                    self.cell.publish(&events, head, folded);
+                    self.cell.set_trouble(false);
+                    return Ok(());
+                }
+                Ok(Appended::Conflict(head))
+                    if head.epoch == self.epoch && !head.state.is_terminal() =>
+                {
+                    self.core.refresh(&self.cell).await.map_err(|_| Lost)?;
+                }
+                Ok(_) => return Err(Lost),
+                Err(error) => {
+                    tracing::error!(task.id = %self.cell.id, %error, "events are not stored yet");
+                    self.cell.set_trouble(true);
+                    tokio::select! {
+                        () = sleep(pause) => pause = (pause * 2).min(Duration::from_secs(5)),
+                        () = self.core.stopping.cancelled() => return Err(Lost),
+                    }
+                }
+            }
+        }
+    }
+
+    fn append_of(
+        &self,
+        batch: &Batch,
+        rest: bool,
+        turn: Option<u64>,
+    ) -> (Append, Option<Arc<Task>>) {
+        let (task, head) = self
+            .cell
+            .view(|view| (Arc::clone(&view.task), view.head.clone()));
+        let now = not_before(self.core.now(), &task);
+        let events = events_of(batch, &task, head.last, now);
+        let (state, status_time) = last_status(&events, &task);
+        let due = (head.last + events.len() as u64) / self.core.settings.snapshot_every
+            > head.last / self.core.settings.snapshot_every;
+        let folded = (rest || due).then(|| fold(&task, &events));
+        let append = Append {
+            scope: self.cell.scope.clone(),
+            task: self.cell.id.clone(),
+            after: head.last,
+            epoch: Some(self.epoch),
+            events,
+            state,
+            status_time,
+            snapshot: folded.clone(),
+            lease: if rest {
+                LeaseChange::Release
+            } else {
+                LeaseChange::Keep
+            },
+            turn,
+            checkpoint: batch.checkpoint.clone(),
+            idempotency: None,
+        };
+        (append, folded)
+    }
+
+    /// Stores a task that began as a draft, along with its first events.
+    async fn create(&self, mut draft: NewTask, batch: &Batch, rest: bool) -> Result<(), Lost> {
+        let first = Arc::new(std::mem::take(&mut draft.task));
+        let now = not_before(self.core.now(), &first);
+        draft.events.extend(events_of(batch, &first, 1, now));
+        let task = fold(&first, &draft.events[1..]);
+        let head = Head {
+            last: draft.events.len() as u64,
+            state: task.status.state,
+            epoch: self.epoch,
+            turn: 1,
+            lease: None,
+            checkpoint: None,
+        };
+        draft.task = Task::clone(&task);
+        draft.snapshot = rest;
+        draft.lease = (!rest).then(|| self.core.lease());
+        let events = draft.events.clone();
+        self.core.hub.register(&self.cell);
+        let error = match self.core.store.create(draft).await {
+            Ok(Created::New) => {
+                self.cell.publish(&events, head, Some(task));
+                return Ok(());
+            }
+            Ok(Created::Existing { .. }) => A2aError::new(
+                ErrorKind::Unavailable,
+                "the same message is being answered already, try again",
+            ),
+            Err(error) => store_error(&error),
+        };
+        self.cell.resolve_unstored(Err(error));
+        Err(Lost)
+    }
+}
+
+/// Earlier tasks that one message may name.
+const MAX_REFERENCES: usize = 10;
+
+fn failed(text: &str) -> End {
+    End::Stopped(TaskState::Failed, text.to_owned())
+}
+
+/// A time that is not before the task's last status (ST-03).
+pub(crate) fn not_before(now: Timestamp, task: &Task) -> Timestamp {
+    task.status.timestamp.map_or(now, |last| last.max(now))
+}
+
+pub(crate) fn fold(task: &Task, events: &[Event]) -> Arc<Task> {
+    let mut folded = task.clone();
+    for event in events {
+        if let Err(error) = folded.apply(event.response()) {
+            tracing::error!(task.id = %task.id, %error, "an event does not fold");
+        }
+    }
+    Arc::new(folded)
+}
+
+/// The state and its time after these events.
+pub(crate) fn last_status(events: &[Event], task: &Task) -> (TaskState, Timestamp) {
+    let newest = events
+        .iter()
+        .rev()
+        .find_map(|event| match event.response() {
+            StreamResponse::StatusUpdate(update) => Some(&update.status),
+            _ => None,
+        });
+    let status = newest.unwrap_or(&task.status);
+    (
+        status.state,
+        status.timestamp.unwrap_or(Timestamp::from_unix_ms(0)),
+    )
+}
+
+fn events_of(batch: &Batch, task: &Task, last: u64, now: Timestamp) -> Vec<Event> {
+    let context = task.context_id.clone().unwrap_or_default();
+    let response = |emitted: &Emitted| match emitted {
+        Emitted::Status(state, message) => {
+            let mut status = TaskStatus::new(*state, now);
+            status.message.clone_from(message);
+            let event = TaskStatusUpdateEvent::new(task.id.clone(), context.clone(), status);
+            StreamResponse::StatusUpdate(event)
+        }
+        Emitted::Artifact {
+            artifact,
+            append,
+            last_chunk,
+        } => {
+            let mut event =
+                TaskArtifactUpdateEvent::new(task.id.clone(), context.clone(), artifact.clone());
+            (event.append, event.last_chunk) = (*append, *last_chunk);
+            StreamResponse::ArtifactUpdate(event)
+        }
+    };
+    (last + 1..)
+        .zip(&batch.events)
+        .map(|(at, e)| Event::new(Some(at), response(e)))
+        .collect()
+}

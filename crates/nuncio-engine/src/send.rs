@@ -1,0 +1,440 @@
+//! Sending a message: a new task, a further turn of one, or an answer without one.
+
+use std::sync::Arc;
+
+use nuncio_protocol::{
+    A2aError, Call, ContextId, ErrorKind, Event, EventStream, Message, Result, SendMessageRequest,
+    SendMessageResponse, StreamResponse, Task, TaskId, TaskState, TaskStatus, json, limit_history,
+};
+use nuncio_store::{Append, Appended, Created, Head, Idempotency, LeaseChange, NewTask, Scope};
+use sha2::{Digest as _, Sha256};
+
+use crate::HostedAgent;
+use crate::cell::{Cell, QueuedMessage, Recent, RequestParts};
+use crate::engine::store_error;
+use crate::hosted::{ended, push_not_supported};
+use crate::reader::{Purpose, Reader, Settled};
+use crate::run::{Start, not_before};
+
+/// A message that has been taken: where to look for what comes of it.
+struct Taken {
+    cell: Arc<Cell>,
+    /// The position of the message in the task's log.
+    position: u64,
+    /// Whether it had been taken before, so that this is a repetition.
+    repeated: bool,
+}
+
+/// A message with what it came with.
+struct Incoming {
+    scope: Scope,
+    message: Message,
+    request: RequestParts,
+    idempotency: Option<Idempotency>,
+    caller: nuncio_protocol::Caller,
+}
+
+impl HostedAgent {
+    pub(crate) async fn send(
+        &self,
+        call: Call,
+        request: SendMessageRequest,
+    ) -> Result<SendMessageResponse> {
+        let history = request.history_length();
+        let immediately = request.returns_immediately();
+        let limit = call.timeout.unwrap_or(self.core.settings.blocking_ceiling);
+        let limit = limit.min(self.core.settings.blocking_ceiling);
+        let taken = self.take(call, request).await?;
+        let settled = match immediately {
+            true => self.core.stored(&taken.cell).await?,
+            false => {
+                self.core
+                    .settled(&taken.cell, taken.position, limit)
+                    .await?
+            }
+        };
+        Ok(match settled {
+            Settled::Message(message) => SendMessageResponse::Message(message),
+            Settled::Task(task) => {
+                let mut task = Arc::unwrap_or_clone(task);
+                limit_history(&mut task.history, history);
+                SendMessageResponse::Task(task)
+            }
+        })
+    }
+
+    pub(crate) async fn send_streaming(
+        &self,
+        call: Call,
+        request: SendMessageRequest,
+    ) -> Result<EventStream> {
+        let history = request.history_length();
+        let taken = self.take(call, request).await?;
+        // Nothing is streamed before it is known whether there is a task (OP-STRM-02, -05).
+        if let Settled::Message(message) = self.core.stored(&taken.cell).await? {
+            let only: Result<Event> = Ok(StreamResponse::Message(message).into());
+            return Ok(Box::pin(futures_util::stream::iter([only])));
+        }
+        let first = first_event(&taken, history);
+        let purpose = Purpose::Send(taken.position);
+        Ok(Reader::new(Arc::clone(&self.core), taken.cell, purpose, first).into_stream())
+    }
+
+    /// Stores the message and sees to it that it is answered.
+    async fn take(&self, call: Call, request: SendMessageRequest) -> Result<Taken> {
+        if self.core.is_draining() {
+            return Err(A2aError::new(
+                ErrorKind::Unavailable,
+                "the server is shutting down, try again",
+            ));
+        }
+        let incoming = self.incoming(call, request)?;
+        let named = incoming.message.task_id.clone();
+        match named {
+            Some(id) => self.continue_task(incoming, &id).await,
+            None => match self.waiting_task(&incoming).await? {
+                Some(id) => self.continue_task(incoming, &id).await,
+                None => self.new_task(incoming).await,
+            },
+        }
+    }
+
+    fn incoming(&self, call: Call, request: SendMessageRequest) -> Result<Incoming> {
+        let scope = self.scope(&call);
+        let message = request
+            .message
+            .ok_or_else(|| A2aError::invalid_field("message", "is required"))?;
+        let configuration = request.configuration.unwrap_or_default();
+        if configuration.task_push_notification_config.is_some() {
+            return Err(push_not_supported());
+        }
+        let key = match &call.idempotency_key {
+            Some(key) => Some(format!("key:{key}")),
+            None if self.core.settings.deduplicate_by_message_id => {
+                Some(format!("message:{}", message.message_id))
+            }
+            None => None,
+        };
+        let idempotency = key.map(|key| Idempotency {
+            key,
+            request_hash: Sha256::digest(json::encode(&(&message, &request.metadata))).into(),
+        });
+        let request = RequestParts {
+            metadata: request.metadata,
+            accepted_output_modes: configuration.accepted_output_modes,
+            extensions: call.extensions,
+            trace: call.trace,
+        };
+        Ok(Incoming {
+            scope,
+            message,
+            request,
+            idempotency,
+            caller: call.caller,
+        })
+    }
+
+    /// The one task of the message's conversation that waits for input, if there is exactly one.
+    async fn waiting_task(&self, incoming: &Incoming) -> Result<Option<TaskId>> {
+        let Some(context) = &incoming.message.context_id else {
+            return Ok(None);
+        };
+        if !self.core.settings.resume_by_context {
+            return Ok(None);
+        }
+        // A repetition belongs to the task it went to, whatever waits now.
+        if let Some(used) = self.used_key(incoming).await? {
+            return Ok(Some(used.task));
+        }
+        let waiting = self.core.store.waiting(&incoming.scope, context).await;
+        let mut waiting = waiting.map_err(|error| store_error(&error))?;
+        Ok(if waiting.len() == 1 {
+            waiting.pop()
+        } else {
+            None
+        })
+    }
+
+    async fn used_key(&self, incoming: &Incoming) -> Result<Option<UsedKey>> {
+        let Some(idempotency) = &incoming.idempotency else {
+            return Ok(None);
+        };
+        let found = self
+            .core
+            .store
+            .find_key(&incoming.scope, &idempotency.key)
+            .await;
+        Ok(found
+            .map_err(|error| store_error(&error))?
+            .map(|(task, hash)| UsedKey {
+                task,
+                same: hash == idempotency.request_hash,
+            }))
+    }
+
+    async fn new_task(&self, incoming: Incoming) -> Result<Taken> {
+        let draft = self.agent.info().answers_directly;
+        if draft && let Some(used) = self.used_key(&incoming).await? {
+            return self.repeated(&incoming.scope, used.task, used.same).await;
+        }
+        let context = match &incoming.message.context_id {
+            Some(context) => context.clone(),
+            None => ContextId::from(self.core.environment.ids.next()),
+        };
+        let task = self.first_task(&incoming, &context);
+        let first = Event::new(Some(1), StreamResponse::Task(Task::clone(&task)));
+        let new = NewTask {
+            scope: incoming.scope.clone(),
+            context,
+            events: vec![first],
+            task: Task::clone(&task),
+            snapshot: false,
+            idempotency: incoming.idempotency,
+            lease: Some(self.core.lease()),
+            push_config: None,
+        };
+        let cell = self
+            .core
+            .hub
+            .begin(incoming.scope.clone(), Arc::clone(&task));
+        let message = QueuedMessage {
+            position: 1,
+            message: incoming.message,
+            request: incoming.request,
+        };
+        let cx = self
+            .core
+            .prepare(&cell, incoming.caller, 1, message.request.trace.clone());
+        let start = |draft| Start {
+            cell: Arc::clone(&cell),
+            agent: Arc::clone(&self.agent),
+            message,
+            epoch: 1,
+            draft,
+        };
+        if draft {
+            self.core.launch(start(Some(Box::new(new))), cx);
+            return Ok(Taken {
+                cell,
+                position: 1,
+                repeated: false,
+            });
+        }
+        cell.publish(&new.events, created_head(), Some(task));
+        self.core.hub.register(&cell);
+        match self.core.store.create(new).await {
+            Ok(Created::New) => {
+                self.core.launch(start(None), cx);
+                Ok(Taken {
+                    cell,
+                    position: 1,
+                    repeated: false,
+                })
+            }
+            Ok(Created::Existing { task, same_request }) => {
+                self.repeated(&incoming.scope, task, same_request).await
+            }
+            Err(error) => Err(store_error(&error)),
+        }
+    }
+
+    fn first_task(&self, incoming: &Incoming, context: &ContextId) -> Arc<Task> {
+        let id = TaskId::from(self.core.environment.ids.next());
+        let status = TaskStatus::new(TaskState::Submitted, self.core.now());
+        let mut task = Task::new(id, context.clone(), status);
+        task.history = vec![incoming.message.clone()];
+        Arc::new(task)
+    }
+
+    /// What a message gets that has been sent before (BR-014).
+    async fn repeated(&self, scope: &Scope, task: TaskId, same: bool) -> Result<Taken> {
+        if !same {
+            return Err(A2aError::invalid_field(
+                "message.messageId",
+                "has been used for a message with another content",
+            ));
+        }
+        let cell = self.open(scope, &task).await?;
+        let position = cell.view(|view| view.head.turn);
+        Ok(Taken {
+            cell,
+            position,
+            repeated: true,
+        })
+    }
+
+    async fn continue_task(&self, incoming: Incoming, id: &TaskId) -> Result<Taken> {
+        let cell = self.open(&incoming.scope, id).await?;
+        let writing = cell.writing.lock().await;
+        let mut incoming = incoming;
+        loop {
+            let (task, head, run) =
+                cell.view(|view| (Arc::clone(&view.task), view.head.clone(), view.run.clone()));
+            self.check_context(&incoming.message, &task)?;
+            if task.status.state.is_terminal() {
+                return self.ended_or_repeated(&incoming, &task).await;
+            }
+            if let Some(run) = &run {
+                self.check_queue(run.inner.queue.len())?;
+            }
+            let begins = run.is_none() && task.status.state.is_interrupted();
+            let position = head.last + 1;
+            // What is stored names its task and conversation, whatever the client left out.
+            let mut stored = incoming.message.clone();
+            stored.task_id = Some(id.clone());
+            stored.context_id.clone_from(&task.context_id);
+            let events = vec![Event::new(Some(position), StreamResponse::Message(stored))];
+            let append = Append {
+                scope: incoming.scope.clone(),
+                task: id.clone(),
+                after: head.last,
+                epoch: None,
+                events: events.clone(),
+                state: task.status.state,
+                status_time: not_before(task.status.timestamp.unwrap_or(self.core.now()), &task),
+                snapshot: None,
+                lease: if begins {
+                    LeaseChange::Take(self.core.lease())
+                } else {
+                    LeaseChange::Keep
+                },
+                turn: begins.then_some(position),
+                checkpoint: None,
+                idempotency: incoming.idempotency.take(),
+            };
+            let idempotency = append.idempotency.clone();
+            match self
+                .core
+                .store
+                .append(append)
+                .await
+                .map_err(|error| store_error(&error))?
+            {
+                Appended::Done { epoch } => {
+                    let turn = if begins { position } else { head.turn };
+                    cell.publish(
+                        &events,
+                        Head {
+                            last: position,
+                            epoch,
+                            turn,
+                            ..head
+                        },
+                        None,
+                    );
+                    let message = QueuedMessage {
+                        position,
+                        message: incoming.message,
+                        request: incoming.request,
+                    };
+                    match run {
+                        Some(run) => run.inner.queue.push(message),
+                        None if begins => self.resume(&cell, message, epoch, incoming.caller),
+                        None => {}
+                    }
+                    drop(writing);
+                    return Ok(Taken {
+                        cell,
+                        position,
+                        repeated: false,
+                    });
+                }
+                Appended::Conflict(_) => {
+                    incoming.idempotency = idempotency;
+                    self.core.refresh(&cell).await?;
+                }
+                Appended::Existing { task, same_request } => {
+                    drop(writing);
+                    return self.repeated(&incoming.scope, task, same_request).await;
+                }
+                Appended::Missing => return Err(A2aError::task_not_found(id)),
+            }
+        }
+    }
+
+    fn resume(
+        &self,
+        cell: &Arc<Cell>,
+        message: QueuedMessage,
+        epoch: u64,
+        caller: nuncio_protocol::Caller,
+    ) {
+        let cx = self
+            .core
+            .prepare(cell, caller, 1, message.request.trace.clone());
+        let (cell, agent) = (Arc::clone(cell), Arc::clone(&self.agent));
+        self.core.launch(
+            Start {
+                cell,
+                agent,
+                message,
+                epoch,
+                draft: None,
+            },
+            cx,
+        );
+    }
+
+    fn check_context(&self, message: &Message, task: &Task) -> Result<()> {
+        match &message.context_id {
+            Some(context) if task.context_id.as_ref() != Some(context) => Err(
+                A2aError::invalid_field("message.contextId", "is not the context of the task"),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_queue(&self, waiting: usize) -> Result<()> {
+        if !self.agent.info().queues_messages {
+            let message = "this agent takes no message while it works on one";
+            return Err(A2aError::new(ErrorKind::UnsupportedOperation, message));
+        }
+        if waiting >= self.core.settings.max_queued_messages {
+            let message = format!("{waiting} messages wait for this task already");
+            return Err(A2aError::new(ErrorKind::ResourceExhausted, message));
+        }
+        Ok(())
+    }
+
+    /// A message to an ended task is refused, unless it is the repetition of one that was taken.
+    async fn ended_or_repeated(&self, incoming: &Incoming, task: &Task) -> Result<Taken> {
+        match self.used_key(incoming).await? {
+            Some(used) if used.task == task.id => {
+                self.repeated(&incoming.scope, used.task, used.same).await
+            }
+            _ => Err(ended(task)),
+        }
+    }
+}
+
+struct UsedKey {
+    task: TaskId,
+    same: bool,
+}
+
+fn created_head() -> Head {
+    Head {
+        last: 1,
+        state: TaskState::Submitted,
+        epoch: 1,
+        turn: 1,
+        lease: None,
+        checkpoint: None,
+    }
+}
+
+/// The task as it is once the message has been recorded (OP-STRM-02, OP-STRM-07).
+fn first_event(taken: &Taken, history: Option<i32>) -> Event {
+    if taken.position == 1
+        && !taken.repeated
+        && history.is_none()
+        && let Recent::Events(events) = taken.cell.read(0, 1)
+        && let Some(first) = events.into_iter().next()
+    {
+        return first;
+    }
+    let (task, last) = taken.cell.snapshot();
+    let mut task = Arc::unwrap_or_clone(task);
+    limit_history(&mut task.history, history);
+    Event::new(Some(last), StreamResponse::Task(task))
+}

@@ -1,0 +1,194 @@
+//! After the end of a process: what a new one makes of its tasks.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use nuncio_engine::Settings;
+use nuncio_protocol::AgentService as _;
+use nuncio_protocol::{Role, SendMessageConfiguration, TaskState};
+use nuncio_store::{MemoryOptions, MemoryStore, Store};
+use nuncio_testkit::{
+    Bed, Behaviour, TestAgent, artifact_text, call, send, sent_task, text_message,
+};
+
+fn store() -> Arc<dyn Store> {
+    Arc::new(MemoryStore::new(MemoryOptions::default()))
+}
+
+fn bed(store: &Arc<dyn Store>, agent: TestAgent) -> Bed {
+    Bed::on(Arc::clone(store), agent, Settings::default())
+}
+
+/// BR-078, ST-09: what cannot be resumed fails with the reason; what is parked stays parked.
+#[tokio::test(start_paused = true)]
+async fn br_078_interrupted_tasks_fail_and_parked_ones_stay() {
+    let store = store();
+    let before = bed(&store, TestAgent::new(Behaviour::Hold));
+    let running = before.start("m1", "go").await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let asking = bed(&store, TestAgent::named("agent", Behaviour::Ask(1)));
+    let mut message = text_message("m2", "go");
+    message.context_id = Some("parked".into());
+    let parked = sent_task(
+        asking
+            .agent
+            .send_message(call("alice"), send(message))
+            .await
+            .unwrap(),
+    );
+
+    let after = bed(&store, TestAgent::new(Behaviour::Ask(1)));
+    assert_eq!(after.engine.recover().await.unwrap(), 1);
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let failed = after.task(&running.id).await;
+    assert_eq!(failed.status.state, TaskState::Failed);
+    let reason = failed.status.message.unwrap().text();
+    assert!(reason.contains("interrupted by a restart"), "{reason}");
+    assert_eq!(after.task(&parked.id).await, parked);
+    let done = after.answer("m3", &parked, "blue").await;
+    assert_eq!(
+        (done.status.state, artifact_text(&done).as_str()),
+        (TaskState::Completed, "blue")
+    );
+    assert_eq!(
+        after.engine.recover().await.unwrap(),
+        0,
+        "nothing is left over"
+    );
+}
+
+/// A resumable agent runs again, as a further attempt, with its checkpoint.
+#[tokio::test(start_paused = true)]
+async fn a_resumable_agent_goes_on_from_its_checkpoint() {
+    let store = store();
+    let before = bed(&store, TestAgent::new(Behaviour::Checkpoint).resumable());
+    let task = before.start("m1", "go").await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let after = bed(&store, TestAgent::new(Behaviour::Checkpoint).resumable());
+    assert_eq!(after.engine.recover().await.unwrap(), 1);
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let done = after.task(&task.id).await;
+    assert_eq!(done.status.state, TaskState::Completed);
+    assert_eq!(artifact_text(&done), r#"found {"step":1}"#);
+    assert_eq!(*after.trace.attempts.lock(), [2]);
+}
+
+/// The old process may still be alive: what it writes after the take-over changes nothing.
+#[tokio::test(start_paused = true)]
+async fn the_old_owner_writes_nothing_after_a_take_over() {
+    let store = store();
+    let before = bed(&store, TestAgent::new(Behaviour::Slow(5)));
+    let task = before.start("m1", "go").await;
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let after = bed(&store, TestAgent::new(Behaviour::Slow(5)));
+    after.engine.recover().await.unwrap();
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let end = after.task(&task.id).await;
+    assert_eq!(end.status.state, TaskState::Failed);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let stored = store
+        .load(&after.scope("alice"), &task.id)
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(stored.task, end);
+    assert_eq!(
+        before.trace.active.load(Ordering::SeqCst),
+        0,
+        "the old run has given up"
+    );
+}
+
+/// Messages that waited for their turn are answered by the new process.
+#[tokio::test(start_paused = true)]
+async fn queued_messages_survive_a_restart() {
+    let store = store();
+    let before = bed(&store, TestAgent::new(Behaviour::Slow(1_000)).resumable());
+    let task = before.start("m1", "first").await;
+    let mut message = text_message("m2", "second");
+    message.task_id = Some(task.id.clone());
+    let mut request = send(message);
+    let mut configuration = SendMessageConfiguration::default();
+    configuration.return_immediately = true;
+    request.configuration = Some(configuration);
+    before
+        .agent
+        .send_message(call("alice"), request)
+        .await
+        .unwrap();
+
+    let after = bed(&store, TestAgent::new(Behaviour::Echo).resumable());
+    assert_eq!(after.engine.recover().await.unwrap(), 1);
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let done = after.task(&task.id).await;
+    assert_eq!(done.status.state, TaskState::Completed);
+    assert!(
+        artifact_text(&done).ends_with("firstsecond"),
+        "{}",
+        artifact_text(&done)
+    );
+    assert_eq!(
+        done.history.iter().filter(|m| m.role == Role::User).count(),
+        2
+    );
+}
+
+/// P7, R14: draining refuses new work and gives runs time to finish.
+#[tokio::test(start_paused = true)]
+async fn draining_finishes_what_it_can() {
+    let bed = Arc::new(bed(&store(), TestAgent::new(Behaviour::Slow(3))));
+    bed.start("m1", "go").await;
+    let waiting = {
+        let bed = Arc::clone(&bed);
+        tokio::spawn(async move { bed.ask("m1", "go").await })
+    };
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    bed.engine.start_draining();
+    let refused = bed
+        .agent
+        .send_message(call("alice"), send(text_message("m2", "go")))
+        .await;
+    assert!(refused.unwrap_err().kind.is_retryable());
+    assert!(bed.engine.ready().await.is_err());
+    bed.engine.drain(Duration::from_secs(10)).await.unwrap();
+    assert_eq!(waiting.await.unwrap().status.state, TaskState::Completed);
+    assert_eq!(bed.engine.running(), 0);
+}
+
+/// What does not finish in time is given up, for the next process to take up at once.
+#[tokio::test(start_paused = true)]
+async fn draining_gives_up_what_takes_too_long() {
+    let store = store();
+    let before = Arc::new(bed(&store, TestAgent::new(Behaviour::Hold)));
+    let task = before.start("m1", "go").await;
+    let waiting = {
+        let before = Arc::clone(&before);
+        let request = send(text_message("m1", "go"));
+        tokio::spawn(async move { before.agent.send_message(call("alice"), request).await })
+    };
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    before
+        .engine
+        .stop_runs(Duration::from_secs(2))
+        .await
+        .unwrap();
+    assert!(waiting.await.unwrap().unwrap_err().kind.is_retryable());
+    let mut settings = Settings::default();
+    settings.sole_owner = false;
+    let after = Bed::on(
+        Arc::clone(&store),
+        TestAgent::new(Behaviour::Echo).resumable(),
+        settings,
+    );
+    assert_eq!(
+        after.engine.recover().await.unwrap(),
+        1,
+        "the lease has been given up"
+    );
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert_eq!(
+        after.task(&task.id).await.status.state,
+        TaskState::Completed
+    );
+}

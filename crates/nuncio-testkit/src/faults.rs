@@ -1,0 +1,165 @@
+//! A store that fails when told, for what must survive it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use nuncio_protocol::{
+    ContextId, Event, PushConfigId, TaskId, TaskPushNotificationConfig, Timestamp,
+};
+use nuncio_store::{
+    Append, Appended, ClaimedRun, Created, Lease, ListFilter, NewTask, PageKey, PushConfigRow,
+    Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage,
+};
+
+/// Passes everything on, except while writes are refused.
+#[derive(Debug)]
+pub struct FaultyStore {
+    inner: Arc<dyn Store>,
+    refusing: AtomicBool,
+    /// Commits asked for, refused ones included.
+    pub writes: AtomicUsize,
+}
+
+impl FaultyStore {
+    /// A store that works until told otherwise.
+    pub fn new(inner: Arc<dyn Store>) -> Self {
+        Self {
+            inner,
+            refusing: AtomicBool::new(false),
+            writes: AtomicUsize::new(0),
+        }
+    }
+
+    /// Refuses writes, or takes them again.
+    pub fn refuse_writes(&self, refuse: bool) {
+        self.refusing.store(refuse, Ordering::SeqCst);
+    }
+
+    fn write<'a, T: Send + 'a>(
+        &self,
+        write: impl FnOnce() -> StoreFuture<'a, T>,
+    ) -> StoreFuture<'a, T> {
+        self.writes.fetch_add(1, Ordering::SeqCst);
+        if self.refusing.load(Ordering::SeqCst) {
+            return Box::pin(async { Err(StoreError::Unavailable("told to refuse".to_owned())) });
+        }
+        write()
+    }
+}
+
+impl Store for FaultyStore {
+    fn create(&self, new: NewTask) -> StoreFuture<'_, Created> {
+        self.write(|| self.inner.create(new))
+    }
+
+    fn append(&self, append: Append) -> StoreFuture<'_, Appended> {
+        self.write(|| self.inner.append(append))
+    }
+
+    fn find_key<'a>(
+        &'a self,
+        scope: &'a Scope,
+        key: &'a str,
+    ) -> StoreFuture<'a, Option<(TaskId, [u8; 32])>> {
+        self.inner.find_key(scope, key)
+    }
+
+    fn load<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+    ) -> StoreFuture<'a, Option<StoredTask>> {
+        self.inner.load(scope, task)
+    }
+
+    fn events<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+        after: u64,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<Event>> {
+        self.inner.events(scope, task, after, limit)
+    }
+
+    fn list<'a>(
+        &'a self,
+        scope: &'a Scope,
+        filter: &'a ListFilter,
+        from: Option<&'a PageKey>,
+        size: usize,
+    ) -> StoreFuture<'a, TaskPage> {
+        self.inner.list(scope, filter, from, size)
+    }
+
+    fn waiting<'a>(
+        &'a self,
+        scope: &'a Scope,
+        context: &'a ContextId,
+    ) -> StoreFuture<'a, Vec<TaskId>> {
+        self.inner.waiting(scope, context)
+    }
+
+    fn claim_expired(
+        &self,
+        now: Timestamp,
+        lease: Lease,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<ClaimedRun>> {
+        self.write(|| self.inner.claim_expired(now, lease, limit))
+    }
+
+    fn renew(&self, lease: Lease) -> StoreFuture<'_, ()> {
+        self.write(|| self.inner.renew(lease))
+    }
+
+    fn release_all<'a>(&'a self, owner: &'a str) -> StoreFuture<'a, ()> {
+        self.write(|| self.inner.release_all(owner))
+    }
+
+    fn put_push_config<'a>(
+        &'a self,
+        scope: &'a Scope,
+        config: &'a TaskPushNotificationConfig,
+    ) -> StoreFuture<'a, bool> {
+        self.write(|| self.inner.put_push_config(scope, config))
+    }
+
+    fn push_configs<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+    ) -> StoreFuture<'a, Option<Vec<PushConfigRow>>> {
+        self.inner.push_configs(scope, task)
+    }
+
+    fn delete_push_config<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+        config: &'a PushConfigId,
+    ) -> StoreFuture<'a, bool> {
+        self.write(|| self.inner.delete_push_config(scope, task, config))
+    }
+
+    fn advance_push_cursor<'a>(
+        &'a self,
+        task: &'a TaskId,
+        config: &'a PushConfigId,
+        cursor: u64,
+    ) -> StoreFuture<'a, ()> {
+        self.write(|| self.inner.advance_push_cursor(task, config, cursor))
+    }
+
+    fn push_backlog(&self, limit: usize) -> StoreFuture<'_, Vec<(Scope, TaskId)>> {
+        self.inner.push_backlog(limit)
+    }
+
+    fn ping(&self) -> StoreFuture<'_, ()> {
+        self.inner.ping()
+    }
+
+    fn close(&self) -> StoreFuture<'_, ()> {
+        self.inner.close()
+    }
+}
