@@ -62,6 +62,7 @@ impl HostedAgent {
             }
         }
         response.next_page_token = page.next.map(|key| tokens.seal(&key)).unwrap_or_default();
+        response.artifacts_included = include_artifacts;
         response.page_size = size;
         response.total_size = i32::try_from(page.total).unwrap_or(i32::MAX);
         Ok(response)

@@ -14,6 +14,7 @@ mod id;
 pub mod json;
 mod message;
 mod operation;
+mod page;
 mod part;
 mod push;
 mod reduce;
@@ -44,10 +45,10 @@ pub use message::{Message, Role};
 pub use operation::{
     CancelTaskRequest, DeleteTaskPushNotificationConfigRequest, GetExtendedAgentCardRequest,
     GetTaskPushNotificationConfigRequest, GetTaskRequest, ListTaskPushNotificationConfigsRequest,
-    ListTaskPushNotificationConfigsResponse, ListTasksRequest, ListTasksResponse, Operation,
-    OperationKind, Outcome, SendMessageConfiguration, SendMessageRequest, SendMessageResponse,
-    SubscribeToTaskRequest,
+    ListTaskPushNotificationConfigsResponse, ListTasksRequest, Operation, OperationKind, Outcome,
+    SendMessageConfiguration, SendMessageRequest, SendMessageResponse, SubscribeToTaskRequest,
 };
+pub use page::ListTasksResponse;
 pub use part::{Part, PartContent};
 pub use push::{AuthenticationInfo, TaskPushNotificationConfig};
 pub use reduce::{ReduceError, limit_history};

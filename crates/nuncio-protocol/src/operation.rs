@@ -2,7 +2,7 @@
 
 use crate::wire::{wire_message, wire_oneof};
 use crate::{
-    AgentCard, ContextId, Message, Metadata, PushConfigId, Task, TaskId,
+    AgentCard, ContextId, ListTasksResponse, Message, Metadata, PushConfigId, Task, TaskId,
     TaskPushNotificationConfig, TaskState, Timestamp,
 };
 
@@ -107,20 +107,6 @@ wire_message! {
         status_timestamp_after: Option<Timestamp> => optional "statusTimestampAfter",
         /// Whether artifacts come along; no if absent.
         include_artifacts: Option<bool> => optional "includeArtifacts",
-    }
-}
-
-wire_message! {
-    /// A page of tasks. Spec: §3.1.4
-    pub struct ListTasksResponse {
-        /// The tasks of this page.
-        tasks: Vec<Task> => required "tasks",
-        /// Where to go on; empty on the last page.
-        next_page_token: String => required "nextPageToken",
-        /// The limit applied to this page.
-        page_size: i32 => size "pageSize",
-        /// How many tasks match the filters in all.
-        total_size: i32 => size "totalSize",
     }
 }
 

@@ -197,14 +197,14 @@ macro_rules! write_field {
 macro_rules! wire_message {
     (
         $(#[$meta:meta])*
-        pub struct $message:ident {
+        $vis:vis struct $message:ident {
             $( $(#[$field_meta:meta])* $field:ident: $type:ty => $kind:ident $json:literal, )*
         }
     ) => {
         $(#[$meta])*
         #[derive(Clone, Debug, Default, PartialEq)]
         #[non_exhaustive]
-        pub struct $message {
+        $vis struct $message {
             $( $(#[$field_meta])* pub $field: $type, )*
         }
 

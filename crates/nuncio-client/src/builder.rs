@@ -1,0 +1,223 @@
+//! How a client comes about.
+
+use std::sync::atomic::AtomicUsize;
+
+use nuncio_egress::{Egress, EgressError};
+use nuncio_protocol::{AgentCard, Binding};
+use url::Url;
+
+use crate::card::{self, CardCache, DiscoveryError};
+use crate::client::{Inner, Route};
+use crate::credentials::{Credentials, Keyring};
+use crate::{Client, FollowPolicy, RetryPolicy, Timeouts, choose, sse};
+
+/// Why there is no client.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConnectError {
+    /// No card was found.
+    #[error(transparent)]
+    Discovery(#[from] DiscoveryError),
+    /// The card has no interface that this client can use.
+    #[error("the agent offers no interface that can be used here; it offers: {}", list(.offered))]
+    NoInterface {
+        /// What it offers.
+        offered: Vec<String>,
+    },
+    /// Credentials were given without the address they are for.
+    #[error("credentials for a card at hand need the address they are for")]
+    UnboundCredentials,
+    /// An address the credentials are for cannot be read.
+    #[error("\"{0}\" is not an http or https URL")]
+    NotAUrl(String),
+    /// The HTTP client cannot be set up as asked.
+    #[error(transparent)]
+    Egress(#[from] EgressError),
+}
+
+fn list(offered: &[String]) -> String {
+    if offered.is_empty() {
+        "none at all".to_owned()
+    } else {
+        offered.join(", ")
+    }
+}
+
+/// Settings of a client to be.
+#[derive(Debug, Clone)]
+pub struct ClientBuilder {
+    egress: Egress,
+    binding: Option<Binding>,
+    unbound: Option<Credentials>,
+    bound: Vec<(String, Credentials)>,
+    timeouts: Timeouts,
+    extensions: Vec<String>,
+    retry: RetryPolicy,
+    follow: FollowPolicy,
+    cache: Option<CardCache>,
+    max_response_bytes: u64,
+    max_event_bytes: usize,
+}
+
+impl ClientBuilder {
+    /// A client that goes out through `egress`, with default settings.
+    pub fn new(egress: Egress) -> Self {
+        Self {
+            egress,
+            binding: None,
+            unbound: None,
+            bound: Vec::new(),
+            timeouts: Timeouts::default(),
+            extensions: Vec::new(),
+            retry: RetryPolicy::default(),
+            follow: FollowPolicy::default(),
+            cache: None,
+            max_response_bytes: 32 << 20,
+            max_event_bytes: sse::MAX_EVENT_BYTES,
+        }
+    }
+
+    /// Uses interfaces of this binding only.
+    #[must_use]
+    pub fn binding(mut self, binding: Binding) -> Self {
+        self.binding = Some(binding);
+        self
+    }
+
+    /// Proves with these who is calling, at the origin of the address given to [`Self::connect`].
+    #[must_use]
+    pub fn credentials(mut self, credentials: Credentials) -> Self {
+        self.unbound = Some(credentials);
+        self
+    }
+
+    /// Proves with these who is calling, at the origin of `url` and nowhere else.
+    #[must_use]
+    pub fn credentials_for(mut self, url: impl Into<String>, credentials: Credentials) -> Self {
+        self.bound.push((url.into(), credentials));
+        self
+    }
+
+    /// Sets the time limits.
+    #[must_use]
+    pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
+        self
+    }
+
+    /// Names the extensions that the caller understands, for every call.
+    #[must_use]
+    pub fn extensions(mut self, uris: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.extensions = uris.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets what is tried again within one call.
+    #[must_use]
+    pub fn retry(mut self, retry: RetryPolicy) -> Self {
+        self.retry = retry;
+        self
+    }
+
+    /// Sets how tasks are followed when their stream is lost.
+    #[must_use]
+    pub fn follow(mut self, follow: FollowPolicy) -> Self {
+        self.follow = follow;
+        self
+    }
+
+    /// Takes cards from this cache, and puts them there.
+    #[must_use]
+    pub fn cache(mut self, cache: CardCache) -> Self {
+        self.cache = Some(cache);
+        self
+    }
+
+    /// Sets how large an answer may be; 32 MiB.
+    #[must_use]
+    pub fn max_response_bytes(mut self, max_bytes: u64) -> Self {
+        self.max_response_bytes = max_bytes;
+        self
+    }
+
+    /// Sets how large an event of a stream may be; 10 MiB.
+    #[must_use]
+    pub fn max_event_bytes(mut self, max_bytes: usize) -> Self {
+        self.max_event_bytes = max_bytes;
+        self
+    }
+
+    /// Finds the agent's card and chooses an interface of it; see [`crate::discover`].
+    ///
+    /// The interface itself is not called yet.
+    ///
+    /// # Errors
+    /// [`ConnectError`].
+    pub async fn connect(self, url: &str) -> Result<Client, ConnectError> {
+        let keyring = self.keyring(Some(url))?;
+        let found = card::discover_with(&self.egress, url, &keyring, self.cache.as_ref()).await?;
+        let cached = self.cache.clone().map(|cache| (cache, url.to_owned()));
+        self.assemble(found.card, keyring, Some(&found.url), cached)
+    }
+
+    /// Chooses an interface of a card at hand.
+    ///
+    /// # Errors
+    /// [`ConnectError`]; credentials must have come with their address
+    /// ([`Self::credentials_for`]), since a card is no authority on where secrets go.
+    pub fn build(self, card: AgentCard) -> Result<Client, ConnectError> {
+        let keyring = self.keyring(None)?;
+        self.assemble(card, keyring, None, None)
+    }
+
+    fn keyring(&self, connecting: Option<&str>) -> Result<Keyring, ConnectError> {
+        let mut keyring = Keyring::default();
+        let mut put = |url: &str, credentials: &Credentials| {
+            let parsed = card::parse(url).ok_or_else(|| ConnectError::NotAUrl(url.to_owned()))?;
+            keyring.put(&parsed, credentials.clone());
+            Ok::<_, ConnectError>(())
+        };
+        match (&self.unbound, connecting) {
+            (Some(credentials), Some(url)) => put(url, credentials)?,
+            (Some(_), None) => return Err(ConnectError::UnboundCredentials),
+            (None, _) => {}
+        }
+        for (url, credentials) in &self.bound {
+            put(url, credentials)?;
+        }
+        Ok(keyring)
+    }
+
+    fn assemble(
+        self,
+        card: AgentCard,
+        keyring: Keyring,
+        base: Option<&Url>,
+        cached: Option<(CardCache, String)>,
+    ) -> Result<Client, ConnectError> {
+        let choices = choose::choose(&card, self.binding, base);
+        if choices.is_empty() {
+            return Err(ConnectError::NoInterface {
+                offered: choose::offered(&card),
+            });
+        }
+        let egress = match self.timeouts.connect {
+            Some(connect) => self.egress.with_connect_timeout(connect)?,
+            None => self.egress,
+        };
+        let inner = Inner {
+            egress,
+            card,
+            routes: choices.into_iter().map(Route::from).collect(),
+            keyring,
+            extensions: self.extensions,
+            retry: self.retry,
+            follow: self.follow,
+            max_response_bytes: self.max_response_bytes,
+            max_event_bytes: self.max_event_bytes,
+            cached,
+            current: AtomicUsize::new(0),
+        };
+        Ok(Client::new(inner, self.timeouts))
+    }
+}

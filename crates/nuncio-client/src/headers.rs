@@ -1,0 +1,86 @@
+//! The headers that go with every operation, and those that are read from answers.
+
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use nuncio_egress::EgressRequest;
+use nuncio_protocol::{A2aError, Call, Operation, Version};
+
+use crate::Client;
+use crate::client::Route;
+
+pub(crate) const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version");
+const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+impl Client {
+    /// The headers of one request; credentials only if they are for its origin.
+    pub(crate) fn headers(
+        &self,
+        call: &Call,
+        operation: &Operation,
+        route: &Route,
+        request: &EgressRequest,
+    ) -> Result<HeaderMap, A2aError> {
+        let mut headers = HeaderMap::new();
+        let version = HeaderValue::from_static(Version::V1_0.as_str());
+        headers.insert(A2A_VERSION, version);
+        headers.insert(
+            header::ACCEPT,
+            HeaderValue::from_static(route.sender.accept()),
+        );
+        if request.method == http::Method::POST {
+            let json = HeaderValue::from_static("application/json");
+            headers.insert(header::CONTENT_TYPE, json);
+        }
+        let extensions = self.extensions_of(call).join(", ");
+        let texts = [
+            (
+                A2A_EXTENSIONS,
+                Some(extensions.as_str()).filter(|e| !e.is_empty()),
+            ),
+            (IDEMPOTENCY_KEY, call.idempotency_key.as_deref()),
+            (TRACEPARENT, call.trace.as_deref()),
+        ];
+        for (name, text) in texts {
+            if let Some(text) = text {
+                let value = HeaderValue::from_str(text)
+                    .map_err(|_| A2aError::invalid_field(name.as_str(), "is no header value"))?;
+                headers.insert(name, value);
+            }
+        }
+        if let Some(position) = call.last_event_id
+            && operation.kind().streams()
+        {
+            headers.insert(LAST_EVENT_ID, HeaderValue::from(position));
+        }
+        if let Some((name, value)) = self.keyring().header(&request.url)? {
+            headers.insert(name, value);
+        }
+        Ok(headers)
+    }
+}
+
+/// The media type without parameters, in lower case; empty if there is none.
+pub(crate) fn media_type(headers: &HeaderMap) -> String {
+    let text = headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let kind = text.split(';').next().unwrap_or_default();
+    kind.trim().to_ascii_lowercase()
+}
+
+/// Reads `Retry-After`: seconds, or a date to be compared with the answer's own.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name| headers.get(name)?.to_str().ok();
+    let value = text(header::RETRY_AFTER)?.trim();
+    if let Ok(seconds) = value.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let until = httpdate::parse_http_date(value).ok()?;
+    let now = httpdate::parse_http_date(text(header::DATE)?).ok()?;
+    Some(until.duration_since(now).unwrap_or_default())
+}

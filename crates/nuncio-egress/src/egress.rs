@@ -1,0 +1,274 @@
+//! The door itself.
+
+use std::error::Error;
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use ipnet::IpNet;
+use tokio::time::Instant;
+use url::Url;
+
+use crate::resolve::{GuardedResolver, ResolveError};
+use crate::{
+    EgressError, EgressPolicy, EgressRequest, EgressResponse, Limit, Refusal, Resolve, Rule,
+    SystemResolver, target,
+};
+
+/// The guarded HTTP client. Cloning shares its connections.
+#[derive(Debug, Clone)]
+pub struct Egress {
+    policy: Arc<EgressPolicy>,
+    resolver: GuardedResolver,
+    direct: reqwest::Client,
+    proxied: Option<reqwest::Client>,
+}
+
+impl Egress {
+    /// A client under a policy, with the system's resolver.
+    ///
+    /// # Errors
+    /// [`EgressError::Setup`] if TLS or a certificate of the policy cannot be used.
+    pub fn new(policy: EgressPolicy) -> Result<Self, EgressError> {
+        Self::with_resolver(policy, Arc::new(SystemResolver))
+    }
+
+    /// A client under a policy, with a resolver of the caller's.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_resolver(
+        policy: EgressPolicy,
+        resolver: Arc<dyn Resolve>,
+    ) -> Result<Self, EgressError> {
+        install_crypto_provider();
+        let allow: Arc<[IpNet]> = policy.allow.clone().into();
+        let guarded = |allow| GuardedResolver {
+            inner: Arc::clone(&resolver),
+            allow,
+        };
+        let direct = build(&policy, guarded(Some(Arc::clone(&allow))), None)?;
+        let proxied = policy
+            .proxy
+            .as_ref()
+            .map(|proxy| build(&policy, guarded(None), Some(&proxy.url)))
+            .transpose()?;
+        Ok(Self {
+            policy: Arc::new(policy),
+            resolver: guarded(Some(allow)),
+            direct,
+            proxied,
+        })
+    }
+
+    /// A client with the same rules and resolver, but another time for connections.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_connect_timeout(&self, connect_timeout: Duration) -> Result<Self, EgressError> {
+        if self.policy.connect_timeout == connect_timeout {
+            return Ok(self.clone());
+        }
+        let policy = EgressPolicy {
+            connect_timeout,
+            ..EgressPolicy::clone(&self.policy)
+        };
+        Self::with_resolver(policy, Arc::clone(&self.resolver.inner))
+    }
+
+    /// The rules.
+    pub fn policy(&self) -> &EgressPolicy {
+        &self.policy
+    }
+
+    /// Reads a URL and judges what needs no name resolution: what is certainly bad is refused.
+    ///
+    /// # Errors
+    /// [`Refusal`] with the rule.
+    pub fn check_url(&self, url: &str) -> Result<Url, Refusal> {
+        let url = Url::parse(url).map_err(|_| Refusal {
+            rule: Rule::NotAUrl,
+        })?;
+        target::judge(&url, &self.policy)?;
+        Ok(url)
+    }
+
+    /// Judges a URL and everything its name resolves to now, without connecting.
+    ///
+    /// Only a foretaste: [`Self::send`] judges again what it dials.
+    ///
+    /// # Errors
+    /// [`EgressError::Refused`] or [`EgressError::Resolve`].
+    pub async fn check(&self, url: &Url) -> Result<(), EgressError> {
+        target::judge(url, &self.policy)?;
+        let Some(name) = url.domain() else {
+            return Ok(());
+        };
+        match self.resolver.addresses(name).await {
+            Ok(_) => Ok(()),
+            Err(ResolveError::Refused(refusal)) => Err(refusal.into()),
+            Err(ResolveError::NotFound) => Err(EgressError::Resolve { origin: shown(url) }),
+        }
+    }
+
+    /// Sends a request and gives the answer once its head is there, whatever its status.
+    ///
+    /// Dropping the future gives the request up; whether it arrived is then unknown.
+    ///
+    /// # Errors
+    /// [`EgressError`]; [`EgressError::is_connect`] tells that nothing was sent.
+    pub async fn send(&self, request: EgressRequest) -> Result<EgressResponse, EgressError> {
+        target::judge(&request.url, &self.policy)?;
+        let started = Instant::now();
+        let limits = request.timeouts;
+        let origin = shown(&request.url);
+        let (client, proxy) = self.route(&request.url);
+        let mut built = reqwest::Request::new(request.method, request.url);
+        *built.headers_mut() = request.headers;
+        if !request.body.is_empty() {
+            *built.body_mut() = Some(request.body.into());
+        }
+        let total = limits.total.map(|after| (started + after, after));
+        let first = limits
+            .first_byte
+            .map(|after| (started + after, Limit::FirstByte, after));
+        let whole = total.map(|(at, after)| (at, Limit::Total, after));
+        let nearest = [first, whole].into_iter().flatten().min_by_key(|l| l.0);
+        let answer = match nearest {
+            None => client.execute(built).await,
+            Some((at, limit, after)) => {
+                match tokio::time::timeout_at(at, client.execute(built)).await {
+                    Ok(answer) => answer,
+                    Err(_) => {
+                        return Err(EgressError::Timeout {
+                            origin,
+                            limit,
+                            after,
+                        });
+                    }
+                }
+            }
+        };
+        match answer {
+            Ok(inner) => Ok(EgressResponse {
+                inner,
+                origin,
+                proxy,
+                idle: limits.idle,
+                total,
+                max_bytes: self.policy.max_response_bytes,
+            }),
+            Err(error) => Err(self.explain(&error, origin, proxy)),
+        }
+    }
+
+    /// The client for a URL, and the proxy it goes through.
+    fn route(&self, url: &Url) -> (&reqwest::Client, Option<String>) {
+        match (&self.proxied, &self.policy.proxy) {
+            (Some(client), Some(proxy)) if !proxy.is_bypassed(url) => (client, Some(proxy.shown())),
+            _ => (&self.direct, None),
+        }
+    }
+
+    fn explain(
+        &self,
+        error: &reqwest::Error,
+        origin: String,
+        proxy: Option<String>,
+    ) -> EgressError {
+        if let Some(resolve) = cause::<ResolveError>(error) {
+            return match resolve {
+                ResolveError::Refused(refusal) => (*refusal).into(),
+                ResolveError::NotFound if proxy.is_some() => EgressError::Connect {
+                    origin,
+                    proxy,
+                    reason: "the proxy's host name cannot be resolved".to_owned(),
+                },
+                ResolveError::NotFound => EgressError::Resolve { origin },
+            };
+        }
+        if error.is_connect() && error.is_timeout() {
+            return EgressError::Timeout {
+                origin,
+                limit: Limit::Connect,
+                after: self.policy.connect_timeout,
+            };
+        }
+        let reason = innermost(error);
+        if error.is_connect() {
+            return EgressError::Connect {
+                origin,
+                proxy,
+                reason,
+            };
+        }
+        if error.is_builder() {
+            return EgressError::Setup(reason);
+        }
+        EgressError::Broken {
+            origin,
+            proxy,
+            reason,
+        }
+    }
+}
+
+/// Every TLS user of the process takes the same provider; one installed earlier stays.
+fn install_crypto_provider() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // An error means that somebody was first, which is as good.
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    });
+}
+
+fn build(
+    policy: &EgressPolicy,
+    resolver: GuardedResolver,
+    proxy: Option<&Url>,
+) -> Result<reqwest::Client, EgressError> {
+    let setup = |error: reqwest::Error| EgressError::Setup(innermost(&error));
+    let mut builder = reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        .no_proxy()
+        .https_only(policy.https_only)
+        .connect_timeout(policy.connect_timeout)
+        .user_agent(&policy.user_agent)
+        .dns_resolver(Arc::new(resolver));
+    if let Some(url) = proxy {
+        builder = builder.proxy(reqwest::Proxy::all(url.clone()).map_err(setup)?);
+    }
+    let mut roots = Vec::new();
+    for pem in &policy.extra_roots_pem {
+        roots.extend(reqwest::Certificate::from_pem_bundle(pem.as_bytes()).map_err(setup)?);
+    }
+    if !roots.is_empty() {
+        builder = builder.tls_certs_merge(roots);
+    }
+    builder.build().map_err(setup)
+}
+
+/// Scheme, host and port as asked for.
+fn shown(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref::<E>() {
+            return Some(found);
+        }
+        next = error.source();
+    }
+    None
+}
+
+/// The last cause in words: what the network said, without the URL.
+pub(crate) fn innermost(error: &(dyn Error + 'static)) -> String {
+    let mut last = error;
+    while let Some(next) = last.source() {
+        last = next;
+    }
+    last.to_string()
+}

@@ -1,0 +1,102 @@
+//! The answer: its head at once, its body piece by piece within limits.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{HeaderMap, StatusCode};
+use tokio::time::Instant;
+
+use crate::error::{EgressError, Limit};
+
+/// An answer whose body has not been read yet.
+///
+/// Dropping it closes or reuses the connection; nothing is read in the background.
+#[derive(Debug)]
+pub struct EgressResponse {
+    pub(crate) inner: reqwest::Response,
+    pub(crate) origin: String,
+    pub(crate) proxy: Option<String>,
+    pub(crate) idle: Option<Duration>,
+    pub(crate) total: Option<(Instant, Duration)>,
+    pub(crate) max_bytes: u64,
+}
+
+impl EgressResponse {
+    /// The status; redirects are not followed and show here.
+    pub fn status(&self) -> StatusCode {
+        self.inner.status()
+    }
+
+    /// The headers.
+    pub fn headers(&self) -> &HeaderMap {
+        self.inner.headers()
+    }
+
+    /// A header as text, if it is there and is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers().get(name)?.to_str().ok()
+    }
+
+    /// Reads the next piece of the body; `None` at its end.
+    ///
+    /// # Errors
+    /// [`EgressError::Timeout`] for the idle or total limit, [`EgressError::Broken`] for a
+    /// connection that ended too early.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, EgressError> {
+        let idle = self
+            .idle
+            .map(|idle| (Instant::now() + idle, Limit::Idle, idle));
+        let total = self.total.map(|(at, after)| (at, Limit::Total, after));
+        let nearest = [idle, total].into_iter().flatten().min_by_key(|l| l.0);
+        let read = self.inner.chunk();
+        let read = match nearest {
+            None => read.await,
+            Some((at, limit, after)) => match tokio::time::timeout_at(at, read).await {
+                Ok(read) => read,
+                Err(_) => {
+                    return Err(EgressError::Timeout {
+                        origin: self.origin.clone(),
+                        limit,
+                        after,
+                    });
+                }
+            },
+        };
+        read.map_err(|error| EgressError::Broken {
+            origin: self.origin.clone(),
+            proxy: self.proxy.clone(),
+            reason: crate::egress::innermost(&error),
+        })
+    }
+
+    /// Reads the whole body, at most as much as the policy allows.
+    ///
+    /// # Errors
+    /// As [`Self::bytes_up_to`].
+    pub async fn bytes(self) -> Result<Bytes, EgressError> {
+        let max = self.max_bytes;
+        self.bytes_up_to(max).await
+    }
+
+    /// Reads the whole body, at most `max_bytes`; a longer one is given up without buffering more.
+    ///
+    /// # Errors
+    /// [`EgressError::TooLarge`], and as [`Self::chunk`].
+    pub async fn bytes_up_to(mut self, max_bytes: u64) -> Result<Bytes, EgressError> {
+        let too_large = |origin: &str| EgressError::TooLarge {
+            origin: origin.to_owned(),
+            max_bytes,
+        };
+        if self.inner.content_length().is_some_and(|n| n > max_bytes) {
+            return Err(too_large(&self.origin));
+        }
+        let mut body = BytesMut::new();
+        while let Some(chunk) = self.chunk().await? {
+            if (body.len() + chunk.len()) as u64 > max_bytes {
+                return Err(too_large(&self.origin));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(body.freeze())
+    }
+}

@@ -1,0 +1,9 @@
+//! What leaves the house: S03, S04, S05, BR-092, BR-161, BR-171.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+mod addresses;
+mod answers;
+mod proxies;
+mod resolution;
+mod support;
