@@ -173,6 +173,8 @@ impl Conversation {
         parts: Vec<Part>,
         mut on_event: impl FnMut(&Event),
     ) -> Result<Reply> {
+        // The first snapshot after an answer may still show the question it answers.
+        let answers = self.state.question.is_some();
         let sent = self.send(parts.clone()).await;
         let stream = match sent {
             Err(error) if self.has_ended(&error).await => {
@@ -181,7 +183,7 @@ impl Conversation {
             }
             sent => sent?,
         };
-        self.hear(stream, &mut on_event).await
+        self.hear(stream, answers, &mut on_event).await
     }
 
     /// Waits for the open task, without saying anything.
@@ -204,7 +206,7 @@ impl Conversation {
             ));
         };
         let stream = self.client.follow(self.call.clone(), task).await?;
-        self.hear(stream, &mut on_event).await
+        self.hear(stream, false, &mut on_event).await
     }
 
     async fn send(&self, parts: Vec<Part>) -> Result<EventStream> {
@@ -234,10 +236,11 @@ impl Conversation {
         task.is_ok_and(|task| task.status.state.is_terminal())
     }
 
-    /// Listens until the task ends or waits for somebody.
+    /// Listens until the task ends or waits for somebody; with `answers`, not at the first snapshot.
     async fn hear(
         &mut self,
         mut stream: EventStream,
+        mut answers: bool,
         on_event: &mut impl FnMut(&Event),
     ) -> Result<Reply> {
         let gives_up = self.max_wait.map(|wait| Instant::now() + wait);
@@ -272,7 +275,9 @@ impl Conversation {
                     }
                 }
             }
-            if event.state().is_some_and(TaskState::is_interrupted) {
+            let answered =
+                std::mem::take(&mut answers) && matches!(event.response(), StreamResponse::Task(_));
+            if !answered && event.state().is_some_and(TaskState::is_interrupted) {
                 break;
             }
         }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use nuncio_protocol::{
     A2aError, Call, ContextId, ErrorKind, Event, EventStream, Message, Result, SendMessageRequest,
-    SendMessageResponse, StreamResponse, Task, TaskId, TaskState, TaskStatus, json, limit_history,
+    SendMessageResponse, StreamResponse, Task, TaskId, TaskState, TaskStatus,
+    TaskStatusUpdateEvent, json, limit_history,
 };
 use nuncio_store::{Append, Appended, Created, Head, Idempotency, LeaseChange, NewTask, Scope};
 use sha2::{Digest as _, Sha256};
@@ -266,7 +267,6 @@ impl HostedAgent {
     async fn continue_task(&self, incoming: Incoming, id: &TaskId) -> Result<Taken> {
         let cell = self.open(&incoming.scope, id).await?;
         let writing = cell.writing.lock().await;
-        let mut incoming = incoming;
         loop {
             let (task, head, run) =
                 cell.view(|view| (Arc::clone(&view.task), view.head.clone(), view.run.clone()));
@@ -278,54 +278,30 @@ impl HostedAgent {
                 self.check_queue(run.inner.queue.len())?;
             }
             let begins = run.is_none() && task.status.state.is_interrupted();
-            let position = head.last + 1;
-            // What is stored names its task and conversation, whatever the client left out.
-            let mut stored = incoming.message.clone();
-            stored.task_id = Some(id.clone());
-            stored.context_id.clone_from(&task.context_id);
-            let events = vec![Event::new(Some(position), StreamResponse::Message(stored))];
-            let append = Append {
-                scope: incoming.scope.clone(),
-                task: id.clone(),
-                after: head.last,
-                epoch: None,
-                events: events.clone(),
-                state: task.status.state,
-                status_time: not_before(task.status.timestamp.unwrap_or(self.core.now()), &task),
-                snapshot: None,
-                lease: if begins {
-                    LeaseChange::Take(self.core.lease())
-                } else {
-                    LeaseChange::Keep
-                },
-                turn: begins.then_some(position),
-                checkpoint: None,
-                idempotency: incoming.idempotency.take(),
-            };
-            let idempotency = append.idempotency.clone();
-            match self
-                .core
-                .store
-                .append(append)
-                .await
-                .map_err(|error| store_error(&error))?
-            {
+            let append = self.recording(&incoming, &task, &head, begins);
+            let (events, state) = (append.events.clone(), append.state);
+            let stored = self.core.store.append(append).await;
+            match stored.map_err(|error| store_error(&error))? {
                 Appended::Done { epoch } => {
+                    let position = head.last + 1;
+                    let last = head.last + events.len() as u64;
                     let turn = if begins { position } else { head.turn };
                     cell.publish(
                         &events,
                         Head {
-                            last: position,
+                            last,
+                            state,
                             epoch,
                             turn,
                             ..head
                         },
                         None,
                     );
+                    let (message, request) = (incoming.message, incoming.request);
                     let message = QueuedMessage {
                         position,
-                        message: incoming.message,
-                        request: incoming.request,
+                        message,
+                        request,
                     };
                     match run {
                         Some(run) => run.inner.queue.push(message),
@@ -339,16 +315,52 @@ impl HostedAgent {
                         repeated: false,
                     });
                 }
-                Appended::Conflict(_) => {
-                    incoming.idempotency = idempotency;
-                    self.core.refresh(&cell).await?;
-                }
+                Appended::Conflict(_) => self.core.refresh(&cell).await?,
                 Appended::Existing { task, same_request } => {
                     drop(writing);
                     return self.repeated(&incoming.scope, task, same_request).await;
                 }
                 Appended::Missing => return Err(A2aError::task_not_found(id)),
             }
+        }
+    }
+
+    /// What records a message; one that begins a run takes the task to WORKING at once (ST-04).
+    fn recording(&self, incoming: &Incoming, task: &Task, head: &Head, begins: bool) -> Append {
+        let position = head.last + 1;
+        // What is stored names its task and conversation, whatever the client left out.
+        let mut message = incoming.message.clone();
+        message.task_id = Some(task.id.clone());
+        message.context_id.clone_from(&task.context_id);
+        let mut events = vec![Event::new(Some(position), StreamResponse::Message(message))];
+        let mut status = task.status.clone();
+        if begins {
+            status = TaskStatus::new(TaskState::Working, not_before(self.core.now(), task));
+            let context = task.context_id.clone().unwrap_or_default();
+            let update = TaskStatusUpdateEvent::new(task.id.clone(), context, status.clone());
+            events.push(Event::new(
+                Some(position + 1),
+                StreamResponse::StatusUpdate(update),
+            ));
+        }
+        let lease = if begins {
+            LeaseChange::Take(self.core.lease())
+        } else {
+            LeaseChange::Keep
+        };
+        Append {
+            scope: incoming.scope.clone(),
+            task: task.id.clone(),
+            after: head.last,
+            epoch: None,
+            events,
+            state: status.state,
+            status_time: status.timestamp.unwrap_or(self.core.now()),
+            snapshot: None,
+            lease,
+            turn: begins.then_some(position),
+            checkpoint: None,
+            idempotency: incoming.idempotency.clone(),
         }
     }
 

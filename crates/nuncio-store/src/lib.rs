@@ -6,8 +6,16 @@
 //! Two rules hold everywhere. A reply comes after the commit: what a method has returned is on
 //! disk. And every query takes a [`Scope`]: what another caller made is absent.
 
+mod fold;
+mod input;
+mod memory;
+mod open;
+mod sqlite;
 mod types;
 
+pub use memory::{MemoryOptions, MemoryStore};
+pub use open::open;
+pub use sqlite::{CheckReport, SqliteOptions, SqliteStore, Synchronous, check};
 pub use types::{
     Append, Appended, ClaimedRun, Created, Head, Idempotency, Lease, LeaseChange, ListFilter,
     NewTask, PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage,

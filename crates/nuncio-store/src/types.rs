@@ -327,6 +327,11 @@ pub trait Store: Send + Sync + fmt::Debug {
         cursor: u64,
     ) -> StoreFuture<'a, ()>;
 
+    /// Tasks with a webhook that has not had all events yet, `limit` at most, of all scopes.
+    ///
+    /// For a process that has just started: whose deliveries it has to continue.
+    fn push_backlog(&self, limit: usize) -> StoreFuture<'_, Vec<(Scope, TaskId)>>;
+
     /// Looks whether reading and writing work.
     fn ping(&self) -> StoreFuture<'_, ()>;
 

@@ -146,10 +146,8 @@ async fn a_follow_ups_stream_begins_with_its_message_recorded() {
         panic!("a task comes first")
     };
     assert_eq!(first.history.last().unwrap().text(), "blue");
-    assert_eq!(
-        texts(&events[1..]),
-        ["working", "artifact blue", "completed"]
-    );
+    assert_eq!(first.status.state, TaskState::Working, "ST-04");
+    assert_eq!(texts(&events[1..]), ["artifact blue", "completed"]);
 }
 
 /// BR-032, BR-033, OP-STRM-06: who leaves, leaves the task running.

@@ -1,0 +1,290 @@
+//! What the lock guards: all tasks, and the lists that lead to them.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use nuncio_protocol::{PushConfigId, TaskId, TaskPushNotificationConfig, Timestamp};
+
+use super::entry::Entry;
+use super::scope::{KeyUse, ScopeLists};
+use crate::input::{check_append, check_new, check_transition, may_write};
+use crate::{
+    Append, Appended, Created, Head, Idempotency, Lease, NewTask, PushConfigRow, Scope, StoreError,
+};
+
+/// All that a [`super::MemoryStore`] holds.
+#[derive(Debug, Default)]
+pub(super) struct Contents {
+    tasks: HashMap<TaskId, Entry>,
+    scopes: Vec<ScopeLists>,
+    scope_numbers: HashMap<Scope, usize>,
+    /// How far each owner has prolonged its leases.
+    renewed: HashMap<Arc<str>, Timestamp>,
+    /// Ended tasks, oldest first.
+    finished: VecDeque<TaskId>,
+    max_finished: usize,
+    evicted: Vec<Entry>,
+    pub(super) closed: bool,
+}
+
+impl Contents {
+    pub(super) fn new(max_finished: usize) -> Self {
+        Self {
+            max_finished,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn scope(&self, scope: &Scope) -> Option<&ScopeLists> {
+        self.scope_numbers.get(scope).map(|at| &self.scopes[*at])
+    }
+
+    pub(super) fn entry(&self, scope: &Scope, task: &TaskId) -> Option<&Entry> {
+        self.tasks
+            .get(task)
+            .filter(|entry| self.scopes[entry.scope].scope == *scope)
+    }
+
+    pub(super) fn entry_mut(&mut self, scope: &Scope, task: &TaskId) -> Option<&mut Entry> {
+        let scopes = &self.scopes;
+        self.tasks
+            .get_mut(task)
+            .filter(|entry| scopes[entry.scope].scope == *scope)
+    }
+
+    /// The task at a place of a list.
+    pub(super) fn listed(&self, task: &TaskId) -> Option<&Entry> {
+        self.tasks.get(task)
+    }
+
+    /// Where a task stands, its lease as far as it has been prolonged.
+    pub(super) fn head(&self, entry: &Entry) -> Head {
+        let mut head = entry.head.clone();
+        if let Some(lease) = &mut head.lease {
+            lease.until = self.lease_end(lease);
+        }
+        head
+    }
+
+    fn lease_end(&self, lease: &Lease) -> Timestamp {
+        match self.renewed.get(&lease.owner) {
+            Some(renewed) => lease.until.max(*renewed),
+            None => lease.until,
+        }
+    }
+
+    pub(super) fn create(&mut self, new: NewTask) -> Result<Created, StoreError> {
+        check_new(&new)?;
+        let scope = self.scope_number(new.scope);
+        if let Some(used) = self.key_use(scope, new.idempotency.as_ref()) {
+            let (task, same_request) = used;
+            return Ok(Created::Existing { task, same_request });
+        }
+        if self.tasks.contains_key(&new.task.id) {
+            return Err(StoreError::Corrupt("a task of that id exists".to_owned()));
+        }
+        let status = &new.task.status;
+        let head = Head {
+            last: new.events.len() as u64,
+            state: status.state,
+            epoch: u64::from(new.lease.is_some()),
+            turn: 1,
+            lease: new.lease,
+            checkpoint: None,
+        };
+        let mut entry = Entry {
+            id: new.task.id.clone(),
+            scope,
+            context: new.context,
+            status_ms: status.timestamp.map_or(0, Timestamp::unix_ms),
+            head,
+            base_at: new.events.len(),
+            base: Arc::new(new.task),
+            log: new.events,
+            push_configs: BTreeMap::new(),
+            keys: Vec::new(),
+        };
+        if let Some(config) = new.push_config {
+            put_config(&mut entry, config, 0);
+        }
+        let lists = &mut self.scopes[scope];
+        note_key(lists, &mut entry, new.idempotency.as_ref());
+        lists.enter(&entry);
+        let ended = entry.head.state.is_terminal();
+        let id = entry.id.clone();
+        self.tasks.insert(id.clone(), entry);
+        if ended {
+            self.finish(id);
+        }
+        Ok(Created::New)
+    }
+
+    pub(super) fn append(&mut self, append: Append) -> Result<Appended, StoreError> {
+        check_append(&append)?;
+        let Some(entry) = self.entry(&append.scope, &append.task) else {
+            return Ok(Appended::Missing);
+        };
+        if let Some(used) = self.key_use(entry.scope, append.idempotency.as_ref()) {
+            let (task, same_request) = used;
+            return Ok(Appended::Existing { task, same_request });
+        }
+        if !may_write(&entry.head, &append) {
+            return Ok(Appended::Conflict(self.head(entry)));
+        }
+        check_transition(&entry.head, &append)?;
+        let (ends, task) = (append.state.is_terminal(), append.task.clone());
+        let Some(entry) = self.tasks.get_mut(&task) else {
+            return Ok(Appended::Missing);
+        };
+        let lists = &mut self.scopes[entry.scope];
+        let status_ms = entry.status_ms.max(append.status_time.unix_ms());
+        if entry.head.state != append.state || entry.status_ms != status_ms {
+            lists.change(entry, append.state, status_ms);
+            entry.status_ms = status_ms;
+        }
+        note_key(lists, entry, append.idempotency.as_ref());
+        entry.take_in(append);
+        let epoch = entry.head.epoch;
+        if ends {
+            self.finish(task);
+        }
+        Ok(Appended::Done { epoch })
+    }
+
+    /// Claims what runs without a living lease.
+    pub(super) fn claim(
+        &mut self,
+        now: Timestamp,
+        lease: &Lease,
+        limit: usize,
+    ) -> Vec<(Scope, TaskId)> {
+        let expired: Vec<(Scope, TaskId)> = self
+            .scopes
+            .iter()
+            .flat_map(|lists| lists.running().map(move |task| (&lists.scope, task)))
+            .filter(|(_, task)| self.is_expired(task, now))
+            .take(limit)
+            .map(|(scope, task)| (scope.clone(), task.clone()))
+            .collect();
+        for (_, task) in &expired {
+            if let Some(entry) = self.tasks.get_mut(task) {
+                entry.head.epoch += 1;
+                entry.head.lease = Some(lease.clone());
+            }
+        }
+        expired
+    }
+
+    fn is_expired(&self, task: &TaskId, now: Timestamp) -> bool {
+        let lease = self
+            .tasks
+            .get(task)
+            .and_then(|entry| entry.head.lease.as_ref());
+        lease.is_none_or(|lease| self.lease_end(lease) < now)
+    }
+
+    pub(super) fn renew(&mut self, lease: Lease) {
+        let renewed = self.renewed.entry(lease.owner).or_insert(lease.until);
+        *renewed = lease.until.max(*renewed);
+    }
+
+    pub(super) fn release_all(&mut self, owner: &str) {
+        self.renewed.remove(owner);
+        for entry in self.tasks.values_mut() {
+            entry.head.lease.take_if(|lease| *lease.owner == *owner);
+        }
+    }
+
+    pub(super) fn put_push_config(
+        &mut self,
+        scope: &Scope,
+        config: &TaskPushNotificationConfig,
+    ) -> bool {
+        let task = config.task_id.as_ref();
+        let Some(entry) = task.and_then(|task| self.entry_mut(scope, task)) else {
+            return false;
+        };
+        let last = entry.head.last;
+        put_config(entry, config.clone(), last);
+        true
+    }
+
+    pub(super) fn advance_push_cursor(&mut self, task: &TaskId, id: &PushConfigId, cursor: u64) {
+        let entry = self.tasks.get_mut(task);
+        if let Some(row) = entry.and_then(|entry| entry.push_configs.get_mut(id)) {
+            row.cursor = row.cursor.max(cursor);
+        }
+    }
+
+    /// Tasks with a webhook that has not had all events yet.
+    pub(super) fn push_backlog(&self, limit: usize) -> Vec<(Scope, TaskId)> {
+        self.tasks
+            .values()
+            .filter(|entry| {
+                let last = entry.head.last;
+                entry.push_configs.values().any(|row| row.cursor < last)
+            })
+            .take(limit)
+            .map(|entry| (self.scopes[entry.scope].scope.clone(), entry.id.clone()))
+            .collect()
+    }
+
+    fn scope_number(&mut self, scope: Scope) -> usize {
+        if let Some(number) = self.scope_numbers.get(&scope) {
+            return *number;
+        }
+        let number = self.scopes.len();
+        self.scopes.push(ScopeLists::new(scope.clone()));
+        self.scope_numbers.insert(scope, number);
+        number
+    }
+
+    fn key_use(&self, scope: usize, key: Option<&Idempotency>) -> Option<(TaskId, bool)> {
+        let key = key?;
+        let used = self.scopes[scope].keys.get(key.key.as_str())?;
+        Some((used.task.clone(), used.request_hash == key.request_hash))
+    }
+
+    /// Counts a task as ended, and forgets the oldest ones beyond the bound.
+    fn finish(&mut self, task: TaskId) {
+        self.finished.push_back(task);
+        while self.finished.len() > self.max_finished {
+            let oldest = self.finished.pop_front();
+            let Some(entry) = oldest.and_then(|oldest| self.tasks.remove(&oldest)) else {
+                return;
+            };
+            self.scopes[entry.scope].leave(&entry);
+            self.evicted.push(entry);
+        }
+    }
+
+    /// What has been forgotten, to be dropped once the lock is gone: freeing takes its time.
+    pub(super) fn take_evicted(&mut self) -> Vec<Entry> {
+        std::mem::take(&mut self.evicted)
+    }
+}
+
+fn note_key(lists: &mut ScopeLists, entry: &mut Entry, key: Option<&Idempotency>) {
+    let Some(key) = key else { return };
+    let text: Arc<str> = key.key.as_str().into();
+    entry.keys.push(Arc::clone(&text));
+    let used = KeyUse {
+        task: entry.id.clone(),
+        request_hash: key.request_hash,
+    };
+    lists.keys.insert(text, used);
+}
+
+/// Puts a webhook on a task; one of the same id keeps its place in the log.
+fn put_config(entry: &mut Entry, mut config: TaskPushNotificationConfig, cursor: u64) {
+    config.task_id = Some(entry.id.clone());
+    let id = config.id.clone().unwrap_or_default();
+    match entry.push_configs.get_mut(&id) {
+        Some(row) => row.config = config,
+        None => {
+            entry
+                .push_configs
+                .insert(id, PushConfigRow { config, cursor });
+        }
+    }
+}

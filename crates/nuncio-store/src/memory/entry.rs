@@ -1,0 +1,87 @@
+//! One task in memory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use nuncio_protocol::{ContextId, Event, PushConfigId, Task, TaskId};
+
+use super::scope::Place;
+use crate::fold::fold;
+use crate::{Append, Head, LeaseChange, PushConfigRow, StoreError};
+
+/// A task with its log.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) id: TaskId,
+    /// The number of its scope.
+    pub(super) scope: usize,
+    pub(super) context: ContextId,
+    pub(super) status_ms: i64,
+    pub(super) head: Head,
+    /// The task as of position `base_at`.
+    pub(super) base: Arc<Task>,
+    pub(super) base_at: usize,
+    /// The whole log; position n stands at n - 1.
+    pub(super) log: Vec<Event>,
+    pub(super) push_configs: BTreeMap<PushConfigId, PushConfigRow>,
+    /// The keys that lead here.
+    pub(super) keys: Vec<Arc<str>>,
+}
+
+impl Entry {
+    /// Where it stands in the lists.
+    pub(super) fn place(&self) -> Place {
+        Place {
+            status_ms: self.status_ms,
+            task: self.id.clone(),
+        }
+    }
+
+    /// Takes in what has been found fit; the lists know it already.
+    pub(super) fn take_in(&mut self, append: Append) {
+        self.head.state = append.state;
+        self.head.last += append.events.len() as u64;
+        self.log.extend(append.events);
+        if let Some(task) = append.snapshot {
+            self.base = task;
+            self.base_at = self.log.len();
+        }
+        match append.lease {
+            LeaseChange::Keep => {}
+            LeaseChange::Release => self.head.lease = None,
+            LeaseChange::Take(lease) => {
+                self.head.epoch += 1;
+                self.head.lease = Some(lease);
+            }
+        }
+        self.head.turn = append.turn.unwrap_or(self.head.turn);
+        if append.checkpoint.is_some() {
+            self.head.checkpoint = append.checkpoint;
+        }
+    }
+
+    /// What is needed to fold it after the lock has been let go.
+    pub(super) fn view(&self) -> View {
+        View {
+            base: Arc::clone(&self.base),
+            tail: self.log[self.base_at..].to_vec(),
+        }
+    }
+}
+
+/// A task that is still to be folded.
+#[derive(Debug)]
+pub(super) struct View {
+    base: Arc<Task>,
+    tail: Vec<Event>,
+}
+
+impl View {
+    /// The task.
+    pub(super) fn task(self) -> Result<Task, StoreError> {
+        fold(
+            Some(Arc::unwrap_or_clone(self.base)),
+            self.tail.iter().map(Event::response),
+        )
+    }
+}

@@ -1,0 +1,293 @@
+//! [`MemoryStore`] and its face as a [`Store`].
+
+use std::future::{Future, ready};
+
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use nuncio_protocol::{
+    ContextId, Event, PushConfigId, TaskId, TaskPushNotificationConfig, Timestamp,
+};
+
+use super::contents::Contents;
+use crate::{
+    Append, Appended, ClaimedRun, Created, Lease, ListFilter, NewTask, PageKey, PushConfigRow,
+    Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage,
+};
+
+/// How much a [`MemoryStore`] keeps.
+#[derive(Clone, Debug)]
+pub struct MemoryOptions {
+    /// How many ended tasks are kept, with their keys; the ones that ended first go first.
+    pub max_finished: usize,
+}
+
+impl Default for MemoryOptions {
+    fn default() -> Self {
+        Self {
+            max_finished: 100_000,
+        }
+    }
+}
+
+/// A store that lives and dies with the process.
+#[derive(Debug)]
+pub struct MemoryStore {
+    contents: RwLock<Contents>,
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new(MemoryOptions::default())
+    }
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new(options: MemoryOptions) -> Self {
+        Self {
+            contents: RwLock::new(Contents::new(options.max_finished)),
+        }
+    }
+
+    fn read(&self) -> Result<RwLockReadGuard<'_, Contents>, StoreError> {
+        let contents = self.contents.read();
+        if contents.closed {
+            return Err(StoreError::Closed);
+        }
+        Ok(contents)
+    }
+
+    fn write(&self) -> Result<RwLockWriteGuard<'_, Contents>, StoreError> {
+        let contents = self.contents.write();
+        if contents.closed {
+            return Err(StoreError::Closed);
+        }
+        Ok(contents)
+    }
+
+    /// Changes tasks; what is forgotten over it is freed after the lock.
+    fn change<T>(
+        &self,
+        change: impl FnOnce(&mut Contents) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut contents = self.write()?;
+        let result = change(&mut contents);
+        let evicted = contents.take_evicted();
+        drop(contents);
+        drop(evicted);
+        result
+    }
+
+    fn load_now(&self, scope: &Scope, task: &TaskId) -> Result<Option<StoredTask>, StoreError> {
+        let contents = self.read()?;
+        let Some(entry) = contents.entry(scope, task) else {
+            return Ok(None);
+        };
+        let (head, view) = (contents.head(entry), entry.view());
+        drop(contents);
+        Ok(Some(StoredTask {
+            scope: scope.clone(),
+            task: view.task()?,
+            head,
+        }))
+    }
+
+    fn list_now(
+        &self,
+        scope: &Scope,
+        filter: &ListFilter,
+        from: Option<&PageKey>,
+        size: usize,
+    ) -> Result<TaskPage, StoreError> {
+        let contents = self.read()?;
+        let (mut places, total) = match contents.scope(scope) {
+            Some(lists) => lists.page(filter, from, size + 1),
+            None => (Vec::new(), 0),
+        };
+        let more = places.len() > size;
+        places.truncate(size);
+        let views: Vec<_> = places
+            .iter()
+            .filter_map(|place| contents.listed(&place.task))
+            .map(|entry| entry.view())
+            .collect();
+        drop(contents);
+        let tasks = views.into_iter().map(|view| view.task());
+        Ok(TaskPage {
+            tasks: tasks.collect::<Result<_, _>>()?,
+            next: places.pop().filter(|_| more).map(|place| PageKey {
+                status_time: Timestamp::from_unix_ms(place.status_ms),
+                task: place.task,
+            }),
+            total,
+        })
+    }
+
+    fn claim_now(
+        &self,
+        now: Timestamp,
+        lease: &Lease,
+        limit: usize,
+    ) -> Result<Vec<ClaimedRun>, StoreError> {
+        let claimed = self.write()?.claim(now, lease, limit);
+        let loaded = claimed
+            .iter()
+            .filter_map(|(scope, task)| self.load_now(scope, task).transpose());
+        loaded
+            .map(|stored| stored.map(|stored| ClaimedRun { stored }))
+            .collect()
+    }
+}
+
+/// A future that gives `value` at once.
+fn at_once<'a, T: Send + 'a>(
+    value: Result<T, StoreError>,
+) -> std::pin::Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>> {
+    Box::pin(ready(value))
+}
+
+impl Store for MemoryStore {
+    fn create(&self, new: NewTask) -> StoreFuture<'_, Created> {
+        at_once(self.change(|contents| contents.create(new)))
+    }
+
+    fn append(&self, append: Append) -> StoreFuture<'_, Appended> {
+        at_once(self.change(|contents| contents.append(append)))
+    }
+
+    fn find_key<'a>(
+        &'a self,
+        scope: &'a Scope,
+        key: &'a str,
+    ) -> StoreFuture<'a, Option<(TaskId, [u8; 32])>> {
+        at_once(self.read().map(|contents| {
+            let used = contents.scope(scope)?.keys.get(key)?;
+            Some((used.task.clone(), used.request_hash))
+        }))
+    }
+
+    fn load<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+    ) -> StoreFuture<'a, Option<StoredTask>> {
+        at_once(self.load_now(scope, task))
+    }
+
+    fn events<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+        after: u64,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<Event>> {
+        at_once(self.read().map(|contents| {
+            let log = contents
+                .entry(scope, task)
+                .map_or(&[][..], |entry| &entry.log);
+            let start = usize::try_from(after).unwrap_or(usize::MAX).min(log.len());
+            log[start..].iter().take(limit).cloned().collect()
+        }))
+    }
+
+    fn list<'a>(
+        &'a self,
+        scope: &'a Scope,
+        filter: &'a ListFilter,
+        from: Option<&'a PageKey>,
+        size: usize,
+    ) -> StoreFuture<'a, TaskPage> {
+        at_once(self.list_now(scope, filter, from, size))
+    }
+
+    fn waiting<'a>(
+        &'a self,
+        scope: &'a Scope,
+        context: &'a ContextId,
+    ) -> StoreFuture<'a, Vec<TaskId>> {
+        at_once(self.read().map(|contents| {
+            let lists = contents.scope(scope).into_iter();
+            let waiting = lists.flat_map(|lists| lists.waiting(context));
+            waiting.take(2).cloned().collect()
+        }))
+    }
+
+    fn claim_expired(
+        &self,
+        now: Timestamp,
+        lease: Lease,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<ClaimedRun>> {
+        at_once(self.claim_now(now, &lease, limit))
+    }
+
+    fn renew(&self, lease: Lease) -> StoreFuture<'_, ()> {
+        at_once(self.write().map(|mut contents| contents.renew(lease)))
+    }
+
+    fn release_all<'a>(&'a self, owner: &'a str) -> StoreFuture<'a, ()> {
+        at_once(self.write().map(|mut contents| contents.release_all(owner)))
+    }
+
+    fn put_push_config<'a>(
+        &'a self,
+        scope: &'a Scope,
+        config: &'a TaskPushNotificationConfig,
+    ) -> StoreFuture<'a, bool> {
+        at_once(
+            self.write()
+                .map(|mut contents| contents.put_push_config(scope, config)),
+        )
+    }
+
+    fn push_configs<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+    ) -> StoreFuture<'a, Option<Vec<PushConfigRow>>> {
+        at_once(self.read().map(|contents| {
+            let entry = contents.entry(scope, task)?;
+            Some(entry.push_configs.values().cloned().collect())
+        }))
+    }
+
+    fn delete_push_config<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+        config: &'a PushConfigId,
+    ) -> StoreFuture<'a, bool> {
+        at_once(self.write().map(|mut contents| {
+            let entry = contents.entry_mut(scope, task);
+            entry.is_some_and(|entry| {
+                entry.push_configs.remove(config);
+                true
+            })
+        }))
+    }
+
+    fn advance_push_cursor<'a>(
+        &'a self,
+        task: &'a TaskId,
+        config: &'a PushConfigId,
+        cursor: u64,
+    ) -> StoreFuture<'a, ()> {
+        at_once(
+            self.write()
+                .map(|mut contents| contents.advance_push_cursor(task, config, cursor)),
+        )
+    }
+
+    fn push_backlog(&self, limit: usize) -> StoreFuture<'_, Vec<(Scope, TaskId)>> {
+        at_once(self.read().map(|contents| contents.push_backlog(limit)))
+    }
+
+    fn ping(&self) -> StoreFuture<'_, ()> {
+        at_once(self.read().map(|_| ()))
+    }
+
+    fn close(&self) -> StoreFuture<'_, ()> {
+        self.contents.write().closed = true;
+        at_once(Ok(()))
+    }
+}

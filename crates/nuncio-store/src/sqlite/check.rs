@@ -1,0 +1,186 @@
+//! Looking whether a database is sound: `nuncio db check`.
+
+use std::path::Path;
+
+use nuncio_protocol::Timestamp;
+use rusqlite::Connection;
+
+use super::batch::slot;
+use super::connection::{file_name, open_reader};
+use super::failure::Failure;
+use super::read::{self, Snapshot, Which};
+use super::schema;
+use crate::StoreError;
+
+/// What [`check`] has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CheckReport {
+    /// How many tasks there are.
+    pub tasks: u64,
+    /// How many events their logs hold.
+    pub events: u64,
+    /// What is wrong, in sentences, the first hundred of them; empty if the database is sound.
+    pub problems: Vec<String>,
+}
+
+const MAX_PROBLEMS: usize = 100;
+
+/// Rows that point to tasks which are not there.
+const STRAYS: &[(&str, &str)] = &[
+    (
+        "log",
+        "SELECT count(*) FROM log WHERE slot >> 32 NOT IN (SELECT number FROM tasks)",
+    ),
+    (
+        "snapshots",
+        "SELECT count(*) FROM snapshots WHERE task NOT IN (SELECT number FROM tasks)",
+    ),
+    (
+        "checkpoints",
+        "SELECT count(*) FROM checkpoints WHERE task NOT IN (SELECT number FROM tasks)",
+    ),
+    (
+        "keys",
+        "SELECT count(*) FROM keys WHERE task NOT IN (SELECT number FROM tasks)",
+    ),
+    (
+        "push_configs",
+        "SELECT count(*) FROM push_configs WHERE task NOT IN (SELECT number FROM tasks)",
+    ),
+    (
+        "tasks",
+        "SELECT count(*) FROM tasks WHERE scope NOT IN (SELECT number FROM scopes)",
+    ),
+];
+
+/// Totals that differ from what there is.
+const TOTALS: &str = "
+    SELECT count(*) FROM (
+        SELECT scope, state, count FROM totals WHERE count <> 0
+        EXCEPT SELECT scope, state, count(*) FROM tasks GROUP BY scope, state
+        UNION ALL
+        SELECT scope, state, count(*) FROM tasks GROUP BY scope, state
+        EXCEPT SELECT scope, state, count FROM totals WHERE count <> 0)";
+
+/// Checks a database: SQLite's own check, gapless logs, snapshots that are the fold of their
+/// logs, references that lead somewhere, totals that add up.
+///
+/// Reads one moment of it; may run beside the process that serves it. Blocks, for as long as
+/// reading all of it takes.
+///
+/// # Errors
+/// [`StoreError`] if it cannot be read at all; what is wrong with a readable one is in the report.
+pub fn check(path: impl AsRef<Path>) -> Result<CheckReport, StoreError> {
+    let path = path.as_ref();
+    if !path.exists() {
+        let name = file_name(path);
+        return Err(StoreError::Refused(format!(
+            "{name}: there is no such file"
+        )));
+    }
+    let connection = open_reader(path)?;
+    schema::recognise(&connection, path)?;
+    Ok(report(&connection)?)
+}
+
+fn report(connection: &Connection) -> Result<CheckReport, Failure> {
+    let moment = connection.unchecked_transaction()?;
+    let mut report = CheckReport::default();
+    let mut statement = moment.prepare("PRAGMA integrity_check(100)")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let line: String = row.get(0)?;
+        if line != "ok" {
+            report.note(line);
+        }
+    }
+    for (table, query) in STRAYS {
+        let strays: i64 = moment.query_row(query, [], |row| row.get(0))?;
+        if strays > 0 {
+            report.note(format!("{strays} rows of {table} lead nowhere"));
+        }
+    }
+    let wrong: i64 = moment.query_row(TOTALS, [], |row| row.get(0))?;
+    if wrong > 0 {
+        report.note(format!("{wrong} totals do not add up"));
+    }
+    let mut statement = moment.prepare("SELECT number, id, last, status_ms FROM tasks")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (number, id): (i64, String) = (row.get(0)?, row.get(1)?);
+        let (last, status_ms): (i64, i64) = (row.get(2)?, row.get(3)?);
+        report.tasks += 1;
+        report.events += last as u64;
+        if let Err(problem) = check_task(&moment, number, last as u64, status_ms) {
+            report.note(format!("task {id}: {problem}"));
+        }
+    }
+    Ok(report)
+}
+
+fn check_task(
+    connection: &Connection,
+    number: i64,
+    last: u64,
+    status_ms: i64,
+) -> Result<(), String> {
+    let say = |failure: Failure| StoreError::from(failure).to_string();
+    let last_in_log = check_runs(connection, number).map_err(say)??;
+    if last_in_log != last {
+        return Err(format!(
+            "the log ends at {last_in_log}, the row says {last}"
+        ));
+    }
+    let empty = Snapshot::of_nothing();
+    let folded = empty.fold_tail(connection, number, last).map_err(say)?;
+    let stored = read::load(connection, &Which::Number(number)).map_err(say)?;
+    let Some(stored) = stored else {
+        return Err("it has no scope".to_owned());
+    };
+    if stored.task != folded {
+        return Err("snapshot and tail are not the fold of the log".to_owned());
+    }
+    if stored.head.state != folded.status.state {
+        return Err("the row has another state than the log".to_owned());
+    }
+    if folded.status.timestamp.map(Timestamp::unix_ms) > Some(status_ms) {
+        return Err("the row has an older status than the log".to_owned());
+    }
+    Ok(())
+}
+
+/// Goes along the runs of a log and gives the last position.
+fn check_runs(connection: &Connection, number: i64) -> Result<Result<u64, String>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT slot - ?1, count, json_array_length(payload) FROM log
+         WHERE slot >= ?1 AND slot <= ?2 ORDER BY slot",
+    )?;
+    let ends = [slot(number, 0)?, slot(number, u64::from(u32::MAX))?];
+    let mut rows = statement.query(ends)?;
+    let mut last = 0;
+    while let Some(row) = rows.next()? {
+        let (first, count): (i64, i64) = (row.get(0)?, row.get(1)?);
+        if first as u64 != last + 1 {
+            return Ok(Err(format!("its log goes from {last} to {first}")));
+        }
+        if count != row.get::<_, i64>(2)? {
+            return Ok(Err(format!("the events at {first} are not {count}")));
+        }
+        last += count as u64;
+    }
+    Ok(Ok(last))
+}
+
+impl CheckReport {
+    /// Whether nothing is wrong.
+    pub fn is_sound(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    fn note(&mut self, problem: String) {
+        if self.problems.len() < MAX_PROBLEMS {
+            self.problems.push(problem);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Who runs a task: claiming, prolonging, giving up.
+
+use nuncio_protocol::Timestamp;
+use rusqlite::params;
+
+use super::batch::{Batch, Write};
+use super::failure::Failure;
+use crate::Lease;
+
+/// Claims runs that nobody holds.
+pub(super) struct Claim {
+    pub(super) now: Timestamp,
+    pub(super) lease: Lease,
+    pub(super) limit: usize,
+}
+
+/// A claimed run: the number of the task, and the epoch that is now its newest.
+pub(super) struct Claimed {
+    pub(super) task: i64,
+    pub(super) epoch: u64,
+}
+
+/// Runs without a lease first, then those whose lease and whose owner's last word are over.
+const EXPIRED: &str = "
+    SELECT number FROM (
+        SELECT number FROM tasks INDEXED BY tasks_orphaned
+        WHERE lease_owner IS NULL AND state IN (1, 2)
+        UNION ALL
+        SELECT tasks.number FROM tasks INDEXED BY tasks_leased
+        LEFT JOIN owners ON owners.owner = tasks.lease_owner
+        WHERE tasks.lease_owner IS NOT NULL AND tasks.state IN (1, 2)
+          AND tasks.lease_until_ms < ?1
+          AND (owners.until_ms IS NULL OR owners.until_ms < ?1))
+    LIMIT ?2";
+
+impl Write for Claim {
+    type Reply = Vec<Claimed>;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Result<Vec<Claimed>, Failure> {
+        let now = self.now.unix_ms();
+        let limit = i64::try_from(self.limit).unwrap_or(i64::MAX);
+        let expired = batch
+            .connection
+            .prepare_cached(EXPIRED)?
+            .query_map(params![now, limit], |row| row.get::<_, i64>(0))?
+            .collect::<rusqlite::Result<Vec<_>>>()?;
+        let mut take = batch.connection.prepare_cached(
+            "UPDATE tasks SET epoch = epoch + 1, lease_owner = ?2, lease_until_ms = ?3
+             WHERE number = ?1 RETURNING epoch",
+        )?;
+        let mut claimed = Vec::with_capacity(expired.len());
+        for task in expired {
+            let values = params![task, &*self.lease.owner, self.lease.until.unix_ms()];
+            let epoch = take.query_row(values, |row| row.get::<_, i64>(0))? as u64;
+            claimed.push(Claimed { task, epoch });
+        }
+        if !claimed.is_empty() {
+            // Owners that are gone for good leave no row behind.
+            batch
+                .connection
+                .prepare_cached("DELETE FROM owners WHERE until_ms < ?1")?
+                .execute(params![now])?;
+        }
+        Ok(claimed)
+    }
+}
+
+/// Prolongs all leases of an owner.
+pub(super) struct Renew(pub(super) Lease);
+
+impl Write for Renew {
+    type Reply = ();
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+        batch
+            .connection
+            .prepare_cached(
+                "INSERT INTO owners (owner, until_ms) VALUES (?1, ?2)
+                 ON CONFLICT (owner) DO UPDATE SET until_ms = max(until_ms, excluded.until_ms)",
+            )?
+            .execute(params![&*self.0.owner, self.0.until.unix_ms()])?;
+        Ok(())
+    }
+}
+
+/// Gives up all leases of an owner.
+pub(super) struct ReleaseAll(pub(super) String);
+
+impl Write for ReleaseAll {
+    type Reply = ();
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+        batch
+            .connection
+            .prepare_cached(
+                "UPDATE tasks SET lease_owner = NULL, lease_until_ms = NULL
+                 WHERE lease_owner = ?1",
+            )?
+            .execute(params![self.0])?;
+        batch
+            .connection
+            .prepare_cached("DELETE FROM owners WHERE owner = ?1")?
+            .execute(params![self.0])?;
+        Ok(())
+    }
+}
+
+/// Looks whether writing works.
+pub(super) struct Beat;
+
+impl Write for Beat {
+    type Reply = ();
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Result<(), Failure> {
+        batch
+            .connection
+            .prepare_cached("UPDATE pulse SET beats = beats + 1 WHERE number = 1")?
+            .execute([])?;
+        Ok(())
+    }
+}

@@ -1,0 +1,26 @@
+//! SQLite: one file, one writer that groups commits, a few readers beside it.
+//!
+//! Writes go through a bounded channel to one thread, which takes all that wait, applies them in
+//! one transaction, syncs once, and only then answers. Reads run on other connections and see
+//! what is committed. One process at a time holds the file, by a lock beside it.
+
+mod append;
+mod batch;
+mod check;
+mod connection;
+mod create;
+mod failure;
+mod lease;
+mod list;
+mod push;
+mod read;
+mod readers;
+mod schema;
+mod store;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+pub use check::{CheckReport, check};
+pub use connection::{SqliteOptions, Synchronous};
+pub use store::SqliteStore;

@@ -1,0 +1,251 @@
+//! [`SqliteStore`] and its face as a [`Store`].
+
+use std::path::Path;
+
+use nuncio_protocol::{
+    ContextId, Event, PushConfigId, TaskId, TaskPushNotificationConfig, Timestamp,
+};
+use rusqlite::{OptionalExtension as _, params};
+
+use super::append::AppendEvents;
+use super::batch::scope_number;
+use super::connection::SqliteOptions;
+use super::create::Create;
+use super::lease::{Beat, Claim, Claimed, ReleaseAll, Renew};
+use super::list::{self, Page};
+use super::push::{self, AdvanceCursor, DeleteConfig, PutConfig};
+use super::read::{self, Which};
+use super::readers::Readers;
+use super::writer::Writer;
+use crate::{
+    Append, Appended, ClaimedRun, Created, Lease, ListFilter, NewTask, PageKey, PushConfigRow,
+    Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage,
+};
+
+/// A store in a SQLite file.
+///
+/// Replies come after the sync. Dropping the future of a write does not undo it. Dropping the
+/// store lets the writes under way finish in the background; [`Store::close`] waits for them.
+#[derive(Debug)]
+pub struct SqliteStore {
+    pub(super) writer: Writer,
+    readers: Readers,
+}
+
+impl SqliteStore {
+    /// Opens a database, making it, and its folder, readable for this user only if it is new.
+    ///
+    /// Blocks for as long as SQLite takes to recover what a crash has left.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] for a file of something else, of a newer version, or in use by
+    /// another process; [`StoreError::Unavailable`] and [`StoreError::Corrupt`] as the disk has it.
+    pub fn open(path: impl AsRef<Path>, options: SqliteOptions) -> Result<Self, StoreError> {
+        let path = path.as_ref();
+        let writer = Writer::start(path, &options)?;
+        let readers = Readers::start(path, options.readers, options.max_waiting)?;
+        Ok(Self { writer, readers })
+    }
+
+    /// Reads what has been claimed; a run that somebody has taken or ended since is left out.
+    async fn load_claimed(&self, claimed: Vec<Claimed>) -> Result<Vec<ClaimedRun>, StoreError> {
+        let mut runs = Vec::with_capacity(claimed.len());
+        for Claimed { task, epoch } in claimed {
+            let read = self
+                .readers
+                .run(move |connection| read::load(connection, &Which::Number(task)));
+            let still_ours = |stored: &StoredTask| {
+                stored.head.epoch == epoch && !stored.head.state.is_terminal()
+            };
+            let stored = read.await?.filter(still_ours);
+            runs.extend(stored.map(|stored| ClaimedRun { stored }));
+        }
+        Ok(runs)
+    }
+}
+
+impl Store for SqliteStore {
+    fn create(&self, new: NewTask) -> StoreFuture<'_, Created> {
+        Box::pin(async move { self.writer.run(Create::new(new)?).await })
+    }
+
+    fn append(&self, append: Append) -> StoreFuture<'_, Appended> {
+        Box::pin(async move { self.writer.run(AppendEvents::new(append)?).await })
+    }
+
+    fn find_key<'a>(
+        &'a self,
+        scope: &'a Scope,
+        key: &'a str,
+    ) -> StoreFuture<'a, Option<(TaskId, [u8; 32])>> {
+        let (scope, key) = (scope.clone(), key.to_owned());
+        Box::pin(self.readers.run(move |connection| {
+            let Some(scope) = scope_number(connection, &scope)? else {
+                return Ok(None);
+            };
+            let used = connection
+                .prepare_cached(
+                    "SELECT tasks.id, request_hash FROM keys
+                     JOIN tasks ON tasks.number = keys.task
+                     WHERE keys.scope = ?1 AND key = ?2",
+                )?
+                .query_row(params![scope, key], |row| {
+                    Ok((row.get::<_, String>(0)?.into(), row.get(1)?))
+                })
+                .optional()?;
+            Ok(used)
+        }))
+    }
+
+    fn load<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+    ) -> StoreFuture<'a, Option<StoredTask>> {
+        let (scope, task) = (scope.clone(), task.clone());
+        Box::pin(
+            self.readers
+                .run(move |connection| read::load(connection, &Which::Of(&scope, &task))),
+        )
+    }
+
+    fn events<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+        after: u64,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<Event>> {
+        let (scope, task) = (scope.clone(), task.clone());
+        Box::pin(self.readers.run(move |connection| {
+            match read::number(connection, &scope, &task)? {
+                Some(task) => read::events(connection, task, after, limit),
+                None => Ok(Vec::new()),
+            }
+        }))
+    }
+
+    fn list<'a>(
+        &'a self,
+        scope: &'a Scope,
+        filter: &'a ListFilter,
+        from: Option<&'a PageKey>,
+        size: usize,
+    ) -> StoreFuture<'a, TaskPage> {
+        let page = Page {
+            scope: scope.clone(),
+            filter: filter.clone(),
+            from: from.cloned(),
+            size,
+        };
+        Box::pin(self.readers.run(move |connection| page.read(connection)))
+    }
+
+    fn waiting<'a>(
+        &'a self,
+        scope: &'a Scope,
+        context: &'a ContextId,
+    ) -> StoreFuture<'a, Vec<TaskId>> {
+        let (scope, context) = (scope.clone(), context.clone());
+        Box::pin(
+            self.readers
+                .run(move |connection| list::waiting(connection, &scope, &context)),
+        )
+    }
+
+    fn claim_expired(
+        &self,
+        now: Timestamp,
+        lease: Lease,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<ClaimedRun>> {
+        Box::pin(async move {
+            let claim = Claim { now, lease, limit };
+            let claimed = self.writer.run(claim).await?;
+            self.load_claimed(claimed).await
+        })
+    }
+
+    fn renew(&self, lease: Lease) -> StoreFuture<'_, ()> {
+        Box::pin(self.writer.run(Renew(lease)))
+    }
+
+    fn release_all<'a>(&'a self, owner: &'a str) -> StoreFuture<'a, ()> {
+        Box::pin(self.writer.run(ReleaseAll(owner.to_owned())))
+    }
+
+    fn put_push_config<'a>(
+        &'a self,
+        scope: &'a Scope,
+        config: &'a TaskPushNotificationConfig,
+    ) -> StoreFuture<'a, bool> {
+        Box::pin(self.writer.run(PutConfig {
+            scope: scope.clone(),
+            config: config.clone(),
+        }))
+    }
+
+    fn push_configs<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+    ) -> StoreFuture<'a, Option<Vec<PushConfigRow>>> {
+        let (scope, task) = (scope.clone(), task.clone());
+        Box::pin(
+            self.readers
+                .run(move |connection| push::configs(connection, &scope, &task)),
+        )
+    }
+
+    fn delete_push_config<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+        config: &'a PushConfigId,
+    ) -> StoreFuture<'a, bool> {
+        Box::pin(self.writer.run(DeleteConfig {
+            scope: scope.clone(),
+            task: task.clone(),
+            config: config.clone(),
+        }))
+    }
+
+    fn advance_push_cursor<'a>(
+        &'a self,
+        task: &'a TaskId,
+        config: &'a PushConfigId,
+        cursor: u64,
+    ) -> StoreFuture<'a, ()> {
+        Box::pin(self.writer.run(AdvanceCursor {
+            task: task.clone(),
+            config: config.clone(),
+            cursor,
+        }))
+    }
+
+    fn push_backlog(&self, limit: usize) -> StoreFuture<'_, Vec<(Scope, TaskId)>> {
+        Box::pin(
+            self.readers
+                .run(move |connection| push::backlog(connection, limit)),
+        )
+    }
+
+    fn ping(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            self.writer.run(Beat).await?;
+            let read = self.readers.run(|connection| {
+                let mut statement = connection.prepare_cached("SELECT beats FROM pulse")?;
+                Ok(statement.query_row([], |_| Ok(()))?)
+            });
+            read.await
+        })
+    }
+
+    fn close(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            self.readers.close().await;
+            self.writer.close().await;
+            Ok(())
+        })
+    }
+}

@@ -1,0 +1,64 @@
+//! What every backend does alike: each case takes an empty store.
+
+pub(crate) mod leases;
+pub(crate) mod listing;
+pub(crate) mod push;
+pub(crate) mod races;
+pub(crate) mod writing;
+
+use std::sync::Arc;
+
+use nuncio_store::Store;
+
+pub(crate) type Shared = Arc<dyn Store>;
+
+/// Runs every case on a backend: `$open` gives an empty store and what must outlive it.
+macro_rules! contract {
+    ($open:path) => {
+        contract!(@ $open;
+            writing::a_created_task_is_loaded_as_it_was_written,
+            writing::broken_input_is_refused,
+            writing::a_key_is_used_once,
+            writing::a_key_belongs_to_its_scope,
+            writing::a_key_of_an_append_is_found,
+            writing::an_append_needs_the_newest_position,
+            writing::an_append_needs_its_epoch,
+            writing::a_terminal_task_is_frozen,
+            writing::checks_come_in_order,
+            writing::nothing_of_another_scope_is_seen,
+            writing::events_after_a_position,
+            writing::checkpoint_and_turn_stay_until_changed,
+            writing::status_time_never_goes_back,
+            writing::a_closed_store_says_so,
+            leases::a_live_lease_is_not_claimed,
+            leases::an_expired_run_is_claimed_once,
+            leases::what_does_not_run_is_not_claimed,
+            leases::an_old_run_is_fenced,
+            leases::renewing_prolongs_all_of_an_owner,
+            leases::releasing_gives_all_up,
+            listing::newest_first_then_by_id,
+            listing::pages_meet_without_gap,
+            listing::filters_combine,
+            listing::totals_follow_every_change,
+            listing::paging_is_stable_under_updates,
+            listing::what_waits_in_a_conversation,
+            push::webhooks_are_kept_by_id,
+            push::a_webhook_comes_with_its_task,
+            push::a_cursor_never_goes_back,
+            push::the_backlog_names_what_is_behind,
+            races::one_of_two_appends_wins,
+            races::one_of_many_creates_is_new,
+            races::cancel_against_completion,
+        );
+    };
+    (@ $open:path; $($module:ident::$case:ident,)+) => {$(
+        #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn $case() {
+            let (store, _kept) = $open();
+            crate::contract::$module::$case(&store).await;
+            store.close().await.unwrap();
+        }
+    )+};
+}
+
+pub(crate) use contract;

@@ -1,0 +1,10 @@
+//! The contract every backend keeps, and what only some backends promise.
+
+#![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+mod contract;
+mod draft;
+mod folding;
+mod kills;
+mod memory;
+mod sqlite;

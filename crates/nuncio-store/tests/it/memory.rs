@@ -1,0 +1,41 @@
+//! The memory backend.
+
+use std::sync::Arc;
+
+use nuncio_store::{MemoryOptions, MemoryStore, Store};
+
+use crate::contract::{Shared, contract};
+use crate::draft::{Draft, key, scope};
+
+fn open() -> (Shared, ()) {
+    (Arc::new(MemoryStore::default()), ())
+}
+
+contract!(open);
+
+#[tokio::test]
+async fn the_oldest_ended_task_is_forgotten_first() {
+    let store = MemoryStore::new(MemoryOptions { max_finished: 2 });
+    let mut open = Draft::new("ada", "open", 0);
+    store.create(open.create()).await.unwrap();
+    for n in 0..4 {
+        let mut draft = Draft::new("ada", &format!("task {n}"), n);
+        let mut new = draft.create();
+        new.idempotency = Some(key(&format!("key {n}"), 1));
+        store.create(new).await.unwrap();
+        store.append(draft.complete(n + 10)).await.unwrap();
+    }
+    let ada = scope("ada");
+    let page = store
+        .list(&ada, &Default::default(), None, 10)
+        .await
+        .unwrap();
+    let ids: Vec<_> = page.tasks.iter().map(|task| task.id.as_str()).collect();
+    assert_eq!(
+        (ids, page.total),
+        (vec!["task 3", "task 2", "open"], 3),
+        "open tasks are never forgotten"
+    );
+    assert!(store.find_key(&ada, "key 1").await.unwrap().is_none());
+    assert!(store.find_key(&ada, "key 2").await.unwrap().is_some());
+}
