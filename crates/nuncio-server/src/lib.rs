@@ -1,1 +1,64 @@
-//! nuncio-server.
+//! Being called: listeners, bindings, the one door to the agents, authentication, limits, cards.
+//!
+//! A request takes this way: [`listen`](Server::run) accepts and times it, `place` says which
+//! agent and which face of it is meant, `bindings` read the envelope, `dispatch` judges and asks
+//! the agent, and `sse` or a plain body carries the answer. Everything behind
+//! `nuncio_protocol::AgentService` is somebody else's: this crate holds it as a `dyn` and cannot
+//! tell a task engine from a remote agent.
+//!
+//! ```no_run
+//! # use std::{io, sync::Arc};
+//! # use nuncio_protocol::{AgentCard, AgentService, Clock};
+//! # use nuncio_server::{ApiKey, Authenticator, Endpoint, Server, Settings, Switchboard, Workers};
+//! # use tokio_util::sync::CancellationToken;
+//! async fn serve(agent: Arc<dyn AgentService>, card: AgentCard, clock: Arc<dyn Clock>) -> io::Result<()> {
+//!     let agents = Arc::new(Switchboard::new());
+//!     agents.insert(Endpoint::new("echo", card, agent)).map_err(io::Error::other)?;
+//!     agents.set_default(Some("echo".into()));
+//!
+//!     let digest = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+//!     let key = ApiKey::from_sha256(digest, "alice", "default").map_err(io::Error::other)?;
+//!     let mut settings = Settings::default();
+//!     settings.public_url = Some("https://agents.example".to_owned());
+//!     let server = Server::new(settings, Authenticator::with_keys([key]), agents, clock);
+//!
+//!     let shutdown = CancellationToken::new(); // cancelled by a signal
+//!     let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
+//!     let workers = Workers::start(2)?;
+//!     server.run_on_workers(listener, &workers, shutdown).await?;
+//!     workers.stop(); // once the agents have ended too
+//!     Ok(())
+//! }
+//! ```
+
+mod address;
+mod admission;
+mod auth;
+mod bindings;
+mod body;
+mod card;
+mod content;
+mod cors;
+mod dispatch;
+mod endpoint;
+mod failure;
+mod io;
+mod listen;
+mod media;
+mod parameters;
+mod place;
+mod reply;
+mod server;
+mod settings;
+mod sse;
+mod switchboard;
+mod throttle;
+mod workers;
+
+pub use auth::{ApiKey, Authenticator, InvalidDigest};
+pub use body::ResponseBody;
+pub use endpoint::Endpoint;
+pub use server::{PeerAddress, ReadinessCheck, Server};
+pub use settings::{RateLimit, Settings};
+pub use switchboard::{InvalidAgentName, Switchboard};
+pub use workers::Workers;

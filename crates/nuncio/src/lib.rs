@@ -1,1 +1,73 @@
-//! nuncio.
+//! The program `nuncio` as a library: arguments, configuration, wiring, output, exit codes.
+//!
+//! [`run`] is the whole program but for its arguments. `serve` builds a server out of the other
+//! crates; `client` is the command line client of the A2A protocol, after the specification of
+//! the `a2a-cli` project (SPEC 0.2). Nothing else in the workspace reads the environment, writes
+//! to the standard streams or decides an exit code.
+
+mod arguments;
+mod client;
+mod config;
+mod configuration;
+mod database;
+mod keys;
+mod logging;
+mod outcome;
+mod serve;
+mod signals;
+mod surroundings;
+mod version;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory as _, Parser as _};
+
+use arguments::{Arguments, CardCommand, Command, ConfigCommand, DbCommand, KeysCommand};
+use outcome::{Failure, Outcome};
+use surroundings::Surroundings;
+
+/// Runs the program with these arguments, the first of which is its name.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let surroundings = Surroundings::of_process();
+    let json = client::wants_json(&arguments, &surroundings);
+    let parsed = match Arguments::try_parse_from(arguments) {
+        Ok(parsed) => parsed,
+        Err(error) => return outcome::end_of_parsing(&error, json),
+    };
+    match dispatch(parsed.command, &surroundings) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(json),
+    }
+}
+
+fn dispatch(command: Command, surroundings: &Surroundings) -> Outcome {
+    match command {
+        Command::Serve(arguments) => serve::run(arguments, surroundings),
+        Command::Send(arguments) => client::send(arguments, surroundings),
+        Command::Card(CardCommand::Get(arguments)) => client::card_get(arguments, surroundings),
+        Command::Task(command) => client::task(command, surroundings),
+        Command::Config(ConfigCommand::Show(options)) => {
+            client::config_show(&options, surroundings)
+        }
+        Command::Config(ConfigCommand::Check(arguments)) => {
+            configuration::check(&arguments, surroundings)
+        }
+        Command::Config(ConfigCommand::Dump(arguments)) => {
+            configuration::dump(&arguments, surroundings)
+        }
+        Command::Config(ConfigCommand::Schema) => configuration::schema(),
+        Command::Db(DbCommand::Check(arguments)) => database::check(&arguments),
+        Command::Keys(KeysCommand::Create(arguments)) => keys::create(&arguments),
+        Command::Completion(arguments) => completion(&arguments),
+        Command::Version(arguments) => version::run(&arguments),
+    }
+}
+
+fn completion(arguments: &arguments::CompletionArguments) -> Outcome {
+    let mut script = Vec::new();
+    let mut command = Arguments::command();
+    clap_complete::generate(arguments.shell, &mut command, "nuncio", &mut script);
+    outcome::print(&String::from_utf8_lossy(&script)).map_err(Failure::from)
+}

@@ -1,2 +1,7 @@
-//! The nuncio command.
-fn main() {}
+//! `nuncio`: serve agents, and call them.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    nuncio::run(std::env::args_os())
+}

@@ -1,0 +1,133 @@
+//! An engine for one agent, and the calls that tests make.
+
+use std::sync::Arc;
+
+use futures_util::StreamExt as _;
+use nuncio_engine::{Agent, AgentInfo, Engine, Environment, HostedAgent, Settings};
+use nuncio_protocol::{
+    AgentService as _, Call, CancelTaskRequest, ContextId, Message, Part, Result,
+    SendMessageConfiguration, SendMessageRequest, SendMessageResponse, StreamResponse, Task,
+    TaskId,
+};
+use nuncio_runtime::{Rule, ScriptAgent};
+use nuncio_store::MemoryStore;
+use serde::Deserialize;
+
+/// One hosted agent.
+pub(crate) struct Hosted {
+    agent: Arc<HostedAgent>,
+}
+
+impl Hosted {
+    pub(crate) fn new(agent: Arc<dyn Agent>) -> Self {
+        let store = Arc::new(MemoryStore::default());
+        let engine = Engine::new(store, Environment::system([7; 32]), Settings::default());
+        Self {
+            agent: engine.host(agent),
+        }
+    }
+
+    /// A script agent of rules in TOML.
+    pub(crate) fn script(rules: &str) -> Self {
+        #[derive(Deserialize)]
+        struct Script {
+            rules: Vec<Rule>,
+        }
+        let script: Script = toml::from_str(rules).unwrap();
+        let info = AgentInfo::new("script", "Script", "a script");
+        Self::new(Arc::new(ScriptAgent::new(info, script.rules).unwrap()))
+    }
+
+    pub(crate) async fn ask(&self, message: Message) -> Result<SendMessageResponse> {
+        self.agent
+            .send_message(Call::client(), SendMessageRequest::new(message))
+            .await
+    }
+
+    /// Sends a text and gives the task as it rests.
+    pub(crate) async fn task(&self, text: &str) -> Task {
+        self.task_of(self.message(text)).await
+    }
+
+    /// Sends a text to a task that waits.
+    pub(crate) async fn answer(&self, task: &TaskId, text: &str) -> Task {
+        let mut message = self.message(text);
+        message.task_id = Some(task.clone());
+        self.task_of(message).await
+    }
+
+    /// Sends a text to a conversation.
+    pub(crate) async fn in_context(&self, context: &ContextId, text: &str) -> Task {
+        let mut message = self.message(text);
+        message.context_id = Some(context.clone());
+        self.task_of(message).await
+    }
+
+    async fn task_of(&self, message: Message) -> Task {
+        match self.ask(message).await.unwrap() {
+            SendMessageResponse::Task(task) => task,
+            other => panic!("no task: {other:?}"),
+        }
+    }
+
+    pub(crate) fn message(&self, text: &str) -> Message {
+        use nuncio_protocol::Ids as _;
+        Message::user(nuncio_engine::RandomIds.next(), vec![Part::text(text)])
+    }
+
+    /// Sends a text and gives the task as it begins.
+    pub(crate) async fn begin(&self, text: &str) -> Task {
+        let mut request = SendMessageRequest::new(self.message(text));
+        let mut configuration = SendMessageConfiguration::default();
+        configuration.return_immediately = true;
+        request.configuration = Some(configuration);
+        match self
+            .agent
+            .send_message(Call::client(), request)
+            .await
+            .unwrap()
+        {
+            SendMessageResponse::Task(task) => task,
+            other => panic!("no task: {other:?}"),
+        }
+    }
+
+    pub(crate) async fn cancel(&self, task: &TaskId) -> Task {
+        let request = CancelTaskRequest::new(task.clone());
+        self.agent
+            .cancel_task(Call::client(), request)
+            .await
+            .unwrap()
+    }
+
+    /// Sends a text and gives everything that comes of it.
+    pub(crate) async fn events(&self, text: &str) -> Vec<StreamResponse> {
+        let request = SendMessageRequest::new(self.message(text));
+        let stream = self
+            .agent
+            .send_streaming_message(Call::client(), request)
+            .await
+            .unwrap();
+        stream
+            .map(|event| event.unwrap().response().clone())
+            .collect()
+            .await
+    }
+}
+
+/// The words that go with a task's state.
+pub(crate) fn said(task: &Task) -> String {
+    task.status
+        .message
+        .as_ref()
+        .map(Message::text)
+        .unwrap_or_default()
+}
+
+/// The texts of a task's artifacts.
+pub(crate) fn texts(task: &Task) -> Vec<String> {
+    task.artifacts
+        .iter()
+        .map(nuncio_protocol::Artifact::text)
+        .collect()
+}

@@ -1,0 +1,98 @@
+//! One agent as this server offers it.
+
+use std::sync::{Arc, OnceLock};
+
+use nuncio_protocol::{AgentCard, AgentId, AgentService, Limits, StatusProfile, Timestamp};
+
+use crate::card::CardCache;
+use crate::media::MediaRules;
+
+/// One agent at its address: who does the work, and what its card promises.
+///
+/// The card is a template: addresses and security are filled in when it is served. Its
+/// capabilities decide which operations are offered, its extensions which are required.
+#[derive(Debug)]
+pub struct Endpoint {
+    pub(crate) id: AgentId,
+    pub(crate) service: Arc<dyn AgentService>,
+    pub(crate) card: AgentCard,
+    pub(crate) extended_card: Option<AgentCard>,
+    pub(crate) limits: Limits,
+    pub(crate) profile: StatusProfile,
+    pub(crate) strict_version: bool,
+    pub(crate) max_body_bytes: Option<usize>,
+    pub(crate) media: MediaRules,
+    pub(crate) modified: OnceLock<Timestamp>,
+    pub(crate) cards: CardCache,
+}
+
+impl Endpoint {
+    /// An agent under the name it has in its address.
+    pub fn new(id: impl Into<AgentId>, card: AgentCard, service: Arc<dyn AgentService>) -> Self {
+        Self {
+            id: id.into(),
+            media: MediaRules::of(&card),
+            service,
+            card,
+            extended_card: None,
+            limits: Limits::default(),
+            profile: StatusProfile::default(),
+            strict_version: false,
+            max_body_bytes: None,
+            modified: OnceLock::new(),
+            cards: CardCache::default(),
+        }
+    }
+
+    /// The name in the address.
+    pub fn id(&self) -> &AgentId {
+        &self.id
+    }
+
+    /// The card as configured, without addresses.
+    pub fn card(&self) -> &AgentCard {
+        &self.card
+    }
+
+    /// Sets the card for authenticated callers; without it the service is asked. Spec: §13.3
+    #[must_use]
+    pub fn with_extended_card(mut self, card: AgentCard) -> Self {
+        self.extended_card = Some(card);
+        self
+    }
+
+    /// Sets how large the pieces of a request may be.
+    #[must_use]
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Sets which text of version 1.0 decides the status of errors.
+    #[must_use]
+    pub fn with_status_profile(mut self, profile: StatusProfile) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    /// Refuses requests that do not name their version (VER-03).
+    #[must_use]
+    pub fn with_strict_version(mut self, strict: bool) -> Self {
+        self.strict_version = strict;
+        self
+    }
+
+    /// Sets the bytes of a request body for this agent alone.
+    #[must_use]
+    pub fn with_max_body_bytes(mut self, bytes: usize) -> Self {
+        self.max_body_bytes = Some(bytes);
+        self
+    }
+
+    /// Sets since when the card is as it is; else the time it is first served.
+    #[must_use]
+    pub fn with_modified(self, at: Timestamp) -> Self {
+        let _ = self.modified.set(at);
+        self
+    }
+}

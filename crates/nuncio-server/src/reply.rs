@@ -1,0 +1,61 @@
+//! Replies and the headers they share.
+
+use bytes::Bytes;
+use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http_body::Body as _;
+
+use crate::body::ResponseBody;
+use crate::sse::SseBody;
+
+/// What every request gets.
+pub(crate) type Reply = Response<ResponseBody>;
+
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(crate) const A2A_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json");
+const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
+
+pub(crate) const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version");
+pub(crate) const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
+const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+pub(crate) fn with_body(
+    status: StatusCode,
+    content_type: HeaderValue,
+    body: impl Into<Bytes>,
+) -> Reply {
+    let mut reply = Response::new(ResponseBody::bytes(body));
+    *reply.status_mut() = status;
+    reply.headers_mut().insert(CONTENT_TYPE, content_type);
+    reply
+}
+
+pub(crate) fn empty(status: StatusCode) -> Reply {
+    let mut reply = Response::new(ResponseBody::empty());
+    *reply.status_mut() = status;
+    reply
+}
+
+/// The head of a stream: nothing on the way may keep or squeeze it (SSE-01).
+pub(crate) fn events(body: SseBody) -> Reply {
+    let mut reply = Response::new(ResponseBody::events(body));
+    let headers = reply.headers_mut();
+    headers.insert(CONTENT_TYPE, EVENT_STREAM);
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
+    reply
+}
+
+/// Takes the body away and leaves its length, as HEAD asks.
+pub(crate) fn head_only(reply: &mut Reply) {
+    let length = reply.body().size_hint().exact();
+    *reply.body_mut() = ResponseBody::empty();
+    if let Some(length) = length {
+        reply.headers_mut().insert(CONTENT_LENGTH, length.into());
+    }
+}
+
+pub(crate) fn open_to_every_origin(reply: &mut Reply) {
+    let any = HeaderValue::from_static("*");
+    reply.headers_mut().insert(ACCESS_CONTROL_ALLOW_ORIGIN, any);
+}

@@ -1,0 +1,321 @@
+//! The command line, as clap reads it. What a flag means is said where it is used.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args, Parser, Subcommand};
+
+use crate::client::{ClientOptions, FollowOptions, OutputFormat, PartFlags, StateName};
+use crate::config::LogFormat;
+
+const TEMPLATE: &str =
+    "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
+
+/// Serves A2A agents that survive restarts, and calls A2A agents.
+#[derive(Debug, Parser)]
+#[command(
+    name = "nuncio",
+    version,
+    color = clap::ColorChoice::Never,
+    help_template = TEMPLATE,
+    disable_version_flag = true,
+    arg_required_else_help = true,
+    before_help = "Examples:
+  nuncio serve
+  nuncio send --agent-card http://127.0.0.1:8080 \"hello\"
+  nuncio card get --agent-card https://agents.example.com"
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    /// Print the version and exit
+    #[arg(short = 'v', long, action = ArgAction::Version)]
+    version: Option<bool>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve agents: an echo agent without configuration, yours with --config
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio serve
+  nuncio serve --listen 127.0.0.1:0 --data /var/lib/nuncio
+  nuncio serve --config examples/damaged-order.toml")]
+    Serve(ServeArguments),
+    /// Send a message to an agent and print what comes of it
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio send -a http://127.0.0.1:8080 \"hello\"
+  nuncio send -a http://127.0.0.1:8080 --task-id ID \"blue\"
+  nuncio send -a agents.example.com --text \"see the photo\" --file photo.jpg -o json --stream
+  git diff | nuncio send -a agents.example.com -")]
+    Send(SendArguments),
+    /// Look at an agent's card
+    #[command(subcommand)]
+    Card(CardCommand),
+    /// Read, list, cancel and follow tasks
+    #[command(subcommand)]
+    Task(TaskCommand),
+    /// Look at configurations: `show` the client's, check the server's
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Look after a server's database
+    #[command(subcommand)]
+    Db(DbCommand),
+    /// Make keys for callers
+    #[command(subcommand)]
+    Keys(KeysCommand),
+    /// Print a completion script for a shell
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio completion bash > /etc/bash_completion.d/nuncio")]
+    Completion(CompletionArguments),
+    /// Print the version and the protocol versions spoken
+    Version(VersionArguments),
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct ServeArguments {
+    /// The TOML file to read; without it everything has its default
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Where to listen; port 0 takes a free one [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<String>,
+    /// The folder for the database and secrets [default: nuncio-data]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) data: Option<PathBuf>,
+    /// Where tasks are kept: `sqlite:PATH` or `memory:` [default: SQLite in the folder]
+    #[arg(long, value_name = "URL")]
+    pub(crate) store: Option<String>,
+    /// The address under which callers reach this server, if it is another one
+    #[arg(long, value_name = "URL")]
+    pub(crate) public_url: Option<String>,
+    /// Take calls from the network without any key
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    /// What is logged: error, warn, info, debug, trace, or per module [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) log_level: Option<String>,
+    /// The form of log lines [default: pretty]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) log_format: Option<LogFormat>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SendArguments {
+    #[command(flatten)]
+    pub(crate) parts: PartFlags,
+    /// Group this turn with an existing interaction
+    #[arg(long, value_name = "ID", visible_alias = "context")]
+    pub(crate) context_id: Option<String>,
+    /// Continue a task, for instance one that waits for input
+    #[arg(long, value_name = "ID", visible_alias = "task")]
+    pub(crate) task_id: Option<String>,
+    /// Metadata of the request, a JSON object
+    #[arg(long, value_name = "JSON")]
+    pub(crate) metadata: Option<String>,
+    /// The id of the message, to repeat a send that may have arrived [default: a fresh one]
+    #[arg(long, value_name = "ID")]
+    pub(crate) message_id: Option<String>,
+    /// Do not wait: print the task's identifiers at once
+    #[arg(long = "async", visible_aliases = ["return-immediately", "no-wait"], conflicts_with_all = ["wait", "stream"])]
+    pub(crate) asynchronous: bool,
+    /// Wait until the task ends or asks something; this is the default
+    #[arg(long)]
+    pub(crate) wait: bool,
+    #[command(flatten)]
+    pub(crate) client: ClientOptions,
+    #[command(flatten)]
+    pub(crate) follow: FollowOptions,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CardCommand {
+    /// Fetch an agent's card and show it
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio card get -a http://127.0.0.1:8080
+  nuncio card get -a ./agent-card.json --validate")]
+    Get(CardGetArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CardGetArguments {
+    /// Check the card against the protocol's rules; exit code 1 if it breaks one
+    #[arg(long)]
+    pub(crate) validate: bool,
+    /// Ask for the card that authenticated callers see
+    #[arg(long)]
+    pub(crate) extended: bool,
+    #[command(flatten)]
+    pub(crate) client: ClientOptions,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TaskCommand {
+    /// Show a task: where it stands and what it has produced
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio task get -a http://127.0.0.1:8080 TASK
+  nuncio task get -a http://127.0.0.1:8080 --wait --timeout 30s TASK")]
+    Get(TaskGetArguments),
+    /// List your tasks, newest first
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio task list -a http://127.0.0.1:8080 --status working")]
+    List(TaskListArguments),
+    /// Cancel a task
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio task cancel -a http://127.0.0.1:8080 TASK")]
+    Cancel(TaskCancelArguments),
+    /// Follow a task until it ends or asks something
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio task subscribe -a http://127.0.0.1:8080 --stream TASK")]
+    Subscribe(TaskSubscribeArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskGetArguments {
+    /// The task's id
+    #[arg(value_name = "TASK")]
+    pub(crate) task: String,
+    /// How many messages of the history to show [default: all]
+    #[arg(long, value_name = "N")]
+    pub(crate) history: Option<i32>,
+    /// Ask again and again until the task ends or asks something
+    #[arg(long, visible_alias = "watch")]
+    pub(crate) wait: bool,
+    #[command(flatten)]
+    pub(crate) client: ClientOptions,
+    #[command(flatten)]
+    pub(crate) follow: FollowOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskListArguments {
+    /// Only tasks of this conversation
+    #[arg(long, value_name = "ID", visible_alias = "context")]
+    pub(crate) context_id: Option<String>,
+    /// Only tasks in this state
+    #[arg(long, value_name = "STATE")]
+    pub(crate) status: Option<StateName>,
+    /// Tasks per page, 1 to 100 [default: 50]
+    #[arg(long, value_name = "N")]
+    pub(crate) page_size: Option<i32>,
+    /// Where to go on: the token that the page before ended with
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) page_token: Option<String>,
+    /// How many messages of the history to show [default: none]
+    #[arg(long, value_name = "N")]
+    pub(crate) history: Option<i32>,
+    /// Only tasks whose state has changed since then, such as 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Show what the tasks have produced
+    #[arg(long)]
+    pub(crate) include_artifacts: bool,
+    #[command(flatten)]
+    pub(crate) client: ClientOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskCancelArguments {
+    /// The task's id
+    #[arg(value_name = "TASK")]
+    pub(crate) task: String,
+    /// Metadata of the request, a JSON object
+    #[arg(long, value_name = "JSON")]
+    pub(crate) metadata: Option<String>,
+    #[command(flatten)]
+    pub(crate) client: ClientOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskSubscribeArguments {
+    /// The task's id
+    #[arg(value_name = "TASK")]
+    pub(crate) task: String,
+    #[command(flatten)]
+    pub(crate) client: ClientOptions,
+    #[command(flatten)]
+    pub(crate) follow: FollowOptions,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Show the client's settings and where each comes from
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio config show
+  nuncio config show --config staging.env -o json")]
+    Show(ClientOptions),
+    /// Check a server's configuration file
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio config check nuncio.toml")]
+    Check(ConfigCheckArguments),
+    /// Print a server's configuration as it would be in force, with where each setting comes from
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio config dump --config nuncio.toml")]
+    Dump(ConfigDumpArguments),
+    /// Print the JSON Schema of a server's configuration file
+    Schema,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigCheckArguments {
+    /// The TOML file
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Accept a server that is open to the network without any key
+    #[arg(long)]
+    pub(crate) insecure: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfigDumpArguments {
+    /// The TOML file; without it the defaults are shown
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Accept a server that is open to the network without any key
+    #[arg(long)]
+    pub(crate) insecure: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DbCommand {
+    /// Check a database: exit code 0 if it is intact, 1 if not
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio db check nuncio-data/nuncio.db")]
+    Check(DbCheckArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DbCheckArguments {
+    /// The database file, or the data folder that holds `nuncio.db`
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum KeysCommand {
+    /// Make a key: prints it once, and the lines for the server's configuration
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio keys create --caller alice")]
+    Create(KeysCreateArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct KeysCreateArguments {
+    /// Whose tasks the key sees
+    #[arg(long, value_name = "NAME", default_value = "me")]
+    pub(crate) caller: String,
+    /// Where
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub(crate) workspace: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionArguments {
+    /// Which shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct VersionArguments {
+    /// The form of the output
+    #[arg(short, long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: OutputFormat,
+}

@@ -1,0 +1,250 @@
+//! One command's connection to its agent: the card, the choice of interface, the credentials.
+
+use std::time::Duration;
+
+use nuncio_client::{Backoff, Client, ClientBuilder, FollowPolicy, Timeouts, discover};
+use nuncio_egress::{Egress, EgressPolicy};
+use nuncio_protocol::{A2aError, Call, Version};
+use url::Url;
+
+use super::credentials::{accepted, credentials, parameters};
+use super::debug::Debug;
+use super::escape::escape;
+use super::failure;
+use super::found::{Found, local, make_absolute, origins, prefer, read_file};
+use super::hints::Hints;
+use super::options::{ClientOptions, Layer};
+use super::printer::Printer;
+use super::settings::{Settings, Source};
+use crate::outcome::{Failure, Outcome, warn};
+use crate::surroundings::Surroundings;
+
+/// What a command works with.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) client: Client,
+    pub(crate) settings: Settings,
+    pub(crate) debug: Debug,
+    pub(crate) hints: Hints,
+    pub(crate) printer: Printer,
+    with_credentials: bool,
+}
+
+/// What a command knows before it has asked anybody.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) settings: Settings,
+    pub(crate) debug: Debug,
+    pub(crate) hints: Hints,
+    pub(crate) printer: Printer,
+    egress: Egress,
+    reference: String,
+}
+
+impl Prepared {
+    /// Reads the settings and makes ready to go out.
+    ///
+    /// # Errors
+    /// Settings that make no sense, or no agent to talk to.
+    pub(crate) fn new(
+        options: &ClientOptions,
+        more: Layer,
+        around: &Surroundings,
+    ) -> Outcome<Self> {
+        let settings = Settings::gather(options, more, around)?;
+        let printer = Printer::new(
+            settings.output()?,
+            options.stream,
+            settings.flag("verbose")?,
+        );
+        check(&settings)?;
+        let Some((reference, source)) = settings.find("agent-card") else {
+            return Err(Failure::usage("no agent is named")
+                .hint("say --agent-card http://127.0.0.1:8080, or set A2ACLI_AGENT_CARD"));
+        };
+        let reference = reference.to_owned();
+        // A command to copy names the agent only if this one did.
+        let hints = Hints::new((*source == Source::Flag).then(|| reference.clone()));
+        let secrets = ["bearer", "api-key"]
+            .into_iter()
+            .filter_map(|name| settings.text(name));
+        let values = parameters(&settings)?.into_iter().map(|(_, value)| value);
+        let debug = Debug::new(settings.flag("debug")?, secrets.chain(values).collect());
+        let egress = Egress::new(EgressPolicy::open()).map_err(|e| failure::of_egress(&e))?;
+        Ok(Self {
+            settings,
+            debug,
+            hints,
+            printer,
+            egress,
+            reference,
+        })
+    }
+
+    /// Finds the card.
+    ///
+    /// # Errors
+    /// No card, no connection, something else instead of a card.
+    pub(crate) async fn card(&self) -> Outcome<Found> {
+        let found = match local(&self.reference) {
+            Some(path) => read_file(path)?,
+            None => {
+                let found = discover(&self.egress, &self.reference).await;
+                let found = found.map_err(|error| failure::of_discovery(&error))?;
+                let (card, raw, warnings) = (found.card, found.raw, found.warnings);
+                Found {
+                    card,
+                    raw,
+                    url: Some(found.url),
+                    warnings,
+                }
+            }
+        };
+        let place = found
+            .url
+            .as_ref()
+            .map_or(self.reference.as_str(), Url::as_str);
+        self.debug.note(&format!(
+            "the card of \"{}\" is at {place}",
+            found.card.name
+        ));
+        for warning in &found.warnings {
+            warn(&format!("warning: {}\n", escape(warning)))?;
+        }
+        Ok(found)
+    }
+
+    /// Finds the card and connects to the agent.
+    ///
+    /// # Errors
+    /// As [`Self::card`]; no interface that can be used, credentials that fit no scheme.
+    pub(crate) async fn connect(self) -> Outcome<Session> {
+        let mut found = self.card().await?;
+        prefer(&mut found.card, &self.settings.transports()?);
+        if let Some(base) = &found.url {
+            make_absolute(&mut found.card, base);
+        }
+        self.session(&found)
+    }
+
+    fn session(self, found: &Found) -> Outcome<Session> {
+        let credentials = credentials(&self.settings, &found.card)?;
+        let with_credentials = credentials.is_some();
+        let mut builder = ClientBuilder::new(self.egress)
+            .timeouts(unhurried())
+            .follow(follow_policy(self.settings.duration("poll-interval")?));
+        for place in origins(found) {
+            if let Some(credentials) = &credentials {
+                builder = builder.credentials_for(place, credentials.clone());
+            }
+        }
+        let client =
+            Client::from_card(found.card.clone(), builder).map_err(failure::of_connecting)?;
+        let interface = client.interface();
+        self.debug.note(&format!(
+            "talking {} {} to {}",
+            interface.protocol_binding, interface.protocol_version, interface.url
+        ));
+        if self.settings.flag("insecure")? {
+            insecure(&interface.url, with_credentials)?;
+        }
+        let Self {
+            settings,
+            debug,
+            hints,
+            printer,
+            ..
+        } = self;
+        Ok(Session {
+            client,
+            settings,
+            debug,
+            hints,
+            printer,
+            with_credentials,
+        })
+    }
+}
+
+impl Session {
+    /// The surroundings of one call.
+    pub(crate) fn call(&self) -> Call {
+        Call::client()
+    }
+
+    /// Turns an error of a call into one of ours, with a hint where we know one.
+    pub(crate) fn failed(&self, doing: &str, error: &A2aError) -> Failure {
+        let failure = failure::of_call(doing, error, self.with_credentials);
+        let accepted = accepted(self.client.card());
+        match &failure {
+            Failure::Told(told) if told.code.exit() == 4 && !accepted.is_empty() => {
+                failure.hint(format!("the agent takes {}", accepted.join(", or ")))
+            }
+            _ => failure,
+        }
+    }
+}
+
+/// Finds mistakes in settings before anybody is asked anything.
+fn check(settings: &Settings) -> Outcome {
+    settings.transports()?;
+    settings.flag("insecure")?;
+    settings.duration("timeout")?;
+    settings.duration("poll-interval")?;
+    parameters(settings)?;
+    let Some(asked) = settings.text("a2a-version") else {
+        return Ok(());
+    };
+    Version::parse(&asked).map(|_| ()).map_err(|error| {
+        let spoken: Vec<&str> = Version::ALL
+            .iter()
+            .map(|version| version.as_str())
+            .collect();
+        Failure::usage(format!("failed to use --a2a-version: {error}"))
+            .hint(format!("spoken here: {}", spoken.join(", ")))
+    })
+}
+
+/// Blocking sends are ended by `--timeout`, not by a silence.
+fn unhurried() -> Timeouts {
+    Timeouts {
+        first_byte: None,
+        ..Timeouts::default()
+    }
+}
+
+const POLL: Duration = Duration::from_secs(2);
+const FIRST_POLL: Duration = Duration::from_millis(200);
+
+fn follow_policy(interval: Option<Duration>) -> FollowPolicy {
+    // Zero would be a busy loop.
+    let cap = interval.unwrap_or(POLL).max(Duration::from_millis(50));
+    FollowPolicy {
+        poll: Backoff {
+            first: FIRST_POLL.min(cap),
+            factor: 1.5,
+            cap,
+        },
+        max_quiet: Duration::MAX,
+        ..FollowPolicy::default()
+    }
+}
+
+/// Checking of certificates cannot be turned off: nothing is sent rather than sent unsafely.
+fn insecure(url: &str, with_credentials: bool) -> Outcome {
+    if url.starts_with("https:") {
+        return Err(Failure::usage(
+            "--insecure is not supported yet: TLS certificates are always checked",
+        )
+        .hint("use an http address, or a certificate that this machine trusts"));
+    }
+    let what = if with_credentials {
+        "a credential is sent"
+    } else {
+        "the connection goes"
+    };
+    warn(&format!(
+        "warning: --insecure: {what} without verified TLS\n"
+    ))?;
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! `nuncio task get|list|cancel|subscribe`.
+
+use nuncio_protocol::{
+    A2aError, AgentService as _, CancelTaskRequest, ErrorKind, GetTaskRequest, ListTasksRequest,
+    Operation, Task, Timestamp,
+};
+
+use super::follow::{Ending, Wait};
+use super::options::said;
+use super::send::metadata;
+use super::session::{Prepared, Session};
+use crate::arguments::{
+    TaskCancelArguments, TaskCommand, TaskGetArguments, TaskListArguments, TaskSubscribeArguments,
+};
+use crate::outcome::{Code, Failure, Outcome};
+use crate::surroundings::Surroundings;
+
+/// Runs a command about tasks.
+pub(crate) fn task(command: TaskCommand, around: &Surroundings) -> Outcome {
+    match command {
+        TaskCommand::Get(arguments) => get(arguments, around),
+        TaskCommand::List(arguments) => list(arguments, around),
+        TaskCommand::Cancel(arguments) => cancel(arguments, around),
+        TaskCommand::Subscribe(arguments) => subscribe(arguments, around),
+    }
+}
+
+fn get(arguments: TaskGetArguments, around: &Surroundings) -> Outcome {
+    let prepared = Prepared::new(&arguments.client, arguments.follow.layer(), around)?;
+    super::block_on(async {
+        let session = prepared.connect().await?;
+        if arguments.wait {
+            return follow(&session, &arguments.task, false).await;
+        }
+        let mut request = GetTaskRequest::new(arguments.task.as_str());
+        request.history_length = arguments.history;
+        session.debug.sent(&Operation::GetTask(request.clone()));
+        let task = session.client.get_task(session.call(), request).await;
+        session.debug.received(&task);
+        show(&session, "get the task", task)
+    })
+}
+
+fn cancel(arguments: TaskCancelArguments, around: &Surroundings) -> Outcome {
+    let layer = said([("metadata", arguments.metadata.clone())]);
+    let prepared = Prepared::new(&arguments.client, layer, around)?;
+    let metadata = metadata(&prepared.settings)?;
+    super::block_on(async {
+        let session = prepared.connect().await?;
+        let mut request = CancelTaskRequest::new(arguments.task.as_str());
+        request.metadata = metadata;
+        session.debug.sent(&Operation::CancelTask(request.clone()));
+        let task = session.client.cancel_task(session.call(), request).await;
+        session.debug.received(&task);
+        let task = task.map_err(|error| failed(&session, "cancel the task", &error))?;
+        session.printer.task(&task, &session.hints)
+    })
+}
+
+fn subscribe(arguments: TaskSubscribeArguments, around: &Surroundings) -> Outcome {
+    let prepared = Prepared::new(&arguments.client, arguments.follow.layer(), around)?;
+    super::block_on(async {
+        let session = prepared.connect().await?;
+        follow(&session, &arguments.task, session.printer.stream).await
+    })
+}
+
+/// Waits for a task and prints it, or its events as they come.
+async fn follow(session: &Session, task: &str, events: bool) -> Outcome {
+    session.debug.note(&format!("> following task {task}"));
+    let wait = Wait::new(session, events, None)?;
+    let stream = session.client.follow(session.call(), task);
+    match wait
+        .through("follow the task", stream)
+        .await
+        .map_err(with_list(session))?
+    {
+        Ending::Task(task) => {
+            if !events {
+                session.printer.task(&task, &session.hints)?;
+            }
+            session.printer.warn_about(&task, &session.hints)
+        }
+        Ending::Message(message) if !events => session.printer.json(&*message),
+        Ending::Message(_) => Ok(()),
+    }
+}
+
+fn list(arguments: TaskListArguments, around: &Surroundings) -> Outcome {
+    let layer = said([("context-id", arguments.context_id.clone())]);
+    let prepared = Prepared::new(&arguments.client, layer, around)?;
+    let mut request = ListTasksRequest::default();
+    request.context_id = prepared.settings.text("context-id").map(Into::into);
+    request.status = arguments.status.map(|status| status.0);
+    request.page_size = arguments.page_size;
+    request.page_token.clone_from(&arguments.page_token);
+    request.history_length = Some(arguments.history.unwrap_or(0));
+    request.status_timestamp_after = arguments.since.as_deref().map(since).transpose()?;
+    request.include_artifacts = arguments.include_artifacts.then_some(true);
+    super::block_on(async {
+        let session = prepared.connect().await?;
+        session.debug.sent(&Operation::ListTasks(request.clone()));
+        let page = session.client.list_tasks(session.call(), request).await;
+        session.debug.received(&page);
+        let page = page.map_err(|error| session.failed("list the tasks", &error))?;
+        session.printer.page(&page)
+    })
+}
+
+fn since(text: &str) -> Outcome<Timestamp> {
+    Timestamp::parse(text)
+        .map_err(|error| Failure::usage(format!("failed to read --since: {error}")))
+}
+
+fn show(session: &Session, doing: &str, task: Result<Task, A2aError>) -> Outcome {
+    let task = task.map_err(|error| failed(session, doing, &error))?;
+    session.printer.task(&task, &session.hints)?;
+    session.printer.warn_about(&task, &session.hints)
+}
+
+fn failed(session: &Session, doing: &str, error: &A2aError) -> Failure {
+    let failure = session.failed(doing, error);
+    if error.kind == ErrorKind::TaskNotFound {
+        with_list(session)(failure)
+    } else {
+        failure
+    }
+}
+
+/// Points at the list of tasks where a task was not found.
+fn with_list(session: &Session) -> impl Fn(Failure) -> Failure {
+    move |failure| match &failure {
+        Failure::Told(told) if told.code == Code::Protocol("TaskNotFoundError") => {
+            failure.hint(format!("{} shows your tasks", session.hints.list()))
+        }
+        _ => failure,
+    }
+}

@@ -1,0 +1,139 @@
+//! `card get --validate`: the rules a card must keep, on its JSON as it came. Spec: §4.4
+
+use nuncio_protocol::AgentCard;
+use serde_json::Value;
+
+/// Every rule that a card breaks, with the place.
+pub(crate) fn violations(card: &Value) -> Vec<String> {
+    let mut found = Found(Vec::new());
+    for name in ["name", "description", "version"] {
+        found.text(card, "", name);
+    }
+    if !card["capabilities"].is_object() {
+        found.add("capabilities", "is required and an object");
+    }
+    for name in ["defaultInputModes", "defaultOutputModes"] {
+        if found.list(card, name).is_empty() {
+            found.add(name, "needs at least one media type");
+        }
+    }
+    let interfaces = found.list(card, "supportedInterfaces");
+    if interfaces.is_empty() {
+        found.add("supportedInterfaces", "needs at least one entry");
+    }
+    for (index, interface) in interfaces.iter().enumerate() {
+        let place = format!("supportedInterfaces[{index}].");
+        for name in ["url", "protocolBinding", "protocolVersion"] {
+            found.text(interface, &place, name);
+        }
+        let url = interface["url"].as_str().unwrap_or_default();
+        let grpc = interface["protocolBinding"]
+            .as_str()
+            .is_some_and(|b| b.eq_ignore_ascii_case("grpc"));
+        if !url.is_empty() && !grpc && url::Url::parse(url).is_err() {
+            found.add(&format!("{place}url"), "is not an absolute URL");
+        }
+    }
+    for (index, skill) in found.list(card, "skills").iter().enumerate() {
+        let place = format!("skills[{index}].");
+        for name in ["id", "name", "description"] {
+            found.text(skill, &place, name);
+        }
+        if skill["tags"].as_array().is_none_or(Vec::is_empty) {
+            found.add(&format!("{place}tags"), "needs at least one entry");
+        }
+    }
+    // Kinds of members that none of the above looks at.
+    let read = nuncio_protocol::json::decode::<AgentCard>(card.to_string().as_bytes());
+    if let Err(error) = read {
+        found.add(&error.path, &error.message);
+    }
+    found.0
+}
+
+struct Found(Vec<String>);
+
+impl Found {
+    fn add(&mut self, place: &str, what: &str) {
+        self.0.push(if place.is_empty() {
+            what.to_owned()
+        } else {
+            format!("{place} {what}")
+        });
+    }
+
+    fn text(&mut self, object: &Value, place: &str, name: &str) {
+        if object[name]
+            .as_str()
+            .is_none_or(|text| text.trim().is_empty())
+        {
+            self.add(&format!("{place}{name}"), "is required and a text");
+        }
+    }
+
+    fn list(&mut self, object: &Value, name: &str) -> Vec<Value> {
+        match &object[name] {
+            Value::Array(list) => list.clone(),
+            Value::Null => {
+                self.add(name, "is required");
+                Vec::new()
+            }
+            _ => {
+                self.add(name, "is not a list");
+                Vec::new()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_good_card_passes_and_each_gap_is_named() {
+        let good = json!({
+            "name": "n", "description": "d", "version": "1", "capabilities": {},
+            "supportedInterfaces": [{"url": "https://h/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
+            "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
+            "skills": [{"id": "s", "name": "S", "description": "d", "tags": ["t"]}],
+        });
+        assert_eq!(violations(&good), Vec::<String>::new());
+        let cases = [
+            ("/name", json!(""), "name is"),
+            ("/capabilities", json!(null), "capabilities"),
+            (
+                "/supportedInterfaces",
+                json!([]),
+                "supportedInterfaces needs",
+            ),
+            (
+                "/supportedInterfaces/0/url",
+                json!("h"),
+                "supportedInterfaces[0].url is not",
+            ),
+            ("/skills/0/tags", json!([]), "skills[0].tags"),
+            (
+                "/skills/0/description",
+                json!(null),
+                "skills[0].description",
+            ),
+            (
+                "/defaultInputModes",
+                json!("x"),
+                "defaultInputModes is not a list",
+            ),
+        ];
+        for (pointer, value, expected) in cases {
+            let mut card = good.clone();
+            *card.pointer_mut(pointer).unwrap() = value;
+            let found = violations(&card);
+            assert!(
+                found.iter().any(|line| line.contains(expected)),
+                "{pointer}: {found:?}"
+            );
+        }
+    }
+}

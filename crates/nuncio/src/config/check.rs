@@ -1,0 +1,407 @@
+//! Checks of values that their types do not make.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+
+use nuncio_runtime::Fault;
+use url::Url;
+
+use super::server::network;
+use super::{AgentConfig, AgentKind, Config, SkillConfig};
+
+/// Everything wrong with a configuration, and what may not be meant so.
+pub(crate) fn check(config: &Config, insecure: bool) -> (Vec<Fault>, Vec<String>) {
+    let mut found = Found::default();
+    found.server(config);
+    found.store(config);
+    found.engine(config);
+    found.auth(config);
+    found.log(config);
+    found.agents(config);
+    found.exposure(config, insecure);
+    (found.faults, found.warnings)
+}
+
+#[derive(Default)]
+struct Found {
+    faults: Vec<Fault>,
+    warnings: Vec<String>,
+}
+
+impl Found {
+    fn add(
+        &mut self,
+        path: impl Into<String>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.faults.push(Fault {
+            path: path.into(),
+            message: message.into(),
+            hint: hint.into(),
+        });
+    }
+
+    fn range(&mut self, path: &str, value: u64, allowed: RangeInclusive<u64>) {
+        if !allowed.contains(&value) {
+            let hint = format!("{} to {}", allowed.start(), allowed.end());
+            self.add(path, format!("{value} is out of range"), hint);
+        }
+    }
+
+    fn server(&mut self, config: &Config) {
+        let server = &config.server;
+        if server.address().is_none() {
+            self.add(
+                "server.listen",
+                format!("\"{}\" is not an address with a port", server.listen),
+                "for example `listen = \"127.0.0.1:8080\"`",
+            );
+        }
+        if let Some(url) = &server.public_url
+            && !is_public_url(url)
+        {
+            self.add(
+                "server.public_url",
+                format!("\"{url}\" is not an http or https URL without query"),
+                "for example `public_url = \"https://agents.example.com\"`",
+            );
+        }
+        if server.data.as_os_str().is_empty() {
+            self.add(
+                "server.data",
+                "the folder has no name",
+                "for example `data = \"nuncio-data\"`",
+            );
+        }
+        for (index, origin) in server.cors.iter().enumerate() {
+            if !is_origin(origin) {
+                self.add(
+                    format!("server.cors[{index}]"),
+                    format!("\"{origin}\" is not a web origin"),
+                    "a scheme and a host, such as \"https://app.example.com\", or \"*\"",
+                );
+            }
+        }
+        for (index, net) in server.trusted_proxies.iter().enumerate() {
+            if network(net).is_none() {
+                self.add(
+                    format!("server.trusted_proxies[{index}]"),
+                    format!("\"{net}\" is not a network"),
+                    "for example \"10.0.0.0/8\" or \"127.0.0.1\"",
+                );
+            }
+        }
+        self.range("server.workers", server.workers as u64, 0..=1_024);
+        self.range("server.drain_seconds", server.drain_seconds, 0..=3_600);
+        self.range(
+            "server.max_body_bytes",
+            server.max_body_bytes as u64,
+            1_024..=1 << 30,
+        );
+        self.range(
+            "server.max_connections",
+            server.max_connections as u64,
+            1..=1_000_000,
+        );
+        self.range(
+            "server.heartbeat_seconds",
+            server.heartbeat_seconds,
+            1..=3_600,
+        );
+        self.range("server.head_seconds", server.head_seconds, 1..=600);
+        self.range(
+            "server.keep_alive_seconds",
+            server.keep_alive_seconds,
+            1..=3_600,
+        );
+        self.range(
+            "server.card_max_age_seconds",
+            server.card_max_age_seconds,
+            0..=86_400,
+        );
+        let streams = server.max_streams_per_caller as u64;
+        self.range("server.max_streams_per_caller", streams, 1..=1_000_000);
+    }
+
+    fn store(&mut self, config: &Config) {
+        let Some(url) = &config.store.url else { return };
+        let known = url == "memory:" || url.strip_prefix("sqlite:").is_some_and(|p| !p.is_empty());
+        if !known {
+            self.add(
+                "store.url",
+                format!("\"{url}\" is no store that is known here"),
+                "`sqlite:PATH` or `memory:`",
+            );
+        }
+    }
+
+    fn engine(&mut self, config: &Config) {
+        let engine = &config.engine;
+        self.range(
+            "engine.blocking_ceiling_seconds",
+            engine.blocking_ceiling_seconds,
+            1..=86_400,
+        );
+        self.range(
+            "engine.run_deadline_seconds",
+            engine.run_deadline_seconds,
+            1..=2_592_000,
+        );
+        self.range(
+            "engine.cancel_grace_seconds",
+            engine.cancel_grace_seconds,
+            0..=600,
+        );
+        self.range("engine.ring_events", engine.ring_events as u64, 1..=100_000);
+        self.range(
+            "engine.max_queued_messages",
+            engine.max_queued_messages as u64,
+            0..=100_000,
+        );
+        self.range(
+            "engine.max_hand_offs",
+            engine.max_hand_offs as u64,
+            0..=1_000,
+        );
+    }
+
+    fn auth(&mut self, config: &Config) {
+        let mut seen = BTreeSet::new();
+        for (index, key) in config.auth.keys.iter().enumerate() {
+            let path = |field: &str| format!("auth.keys[{index}].{field}");
+            match key.hash() {
+                None => self.add(
+                    path("sha256"),
+                    "not a SHA-256 in hexadecimal",
+                    "64 hexadecimal digits; `nuncio keys create` prints a key and its hash",
+                ),
+                Some(hash) if !seen.insert(hash) => self.add(
+                    path("sha256"),
+                    "the same key twice",
+                    "one key stands for one caller; make another with `nuncio keys create`",
+                ),
+                Some(_) => {}
+            }
+            for (field, value) in [("caller", &key.caller), ("workspace", &key.workspace)] {
+                if !is_name(value) {
+                    self.add(path(field), format!("\"{value}\" is not a name"), NAME_HINT);
+                }
+            }
+        }
+    }
+
+    fn log(&mut self, config: &Config) {
+        let level = &config.log.level;
+        // A bare word that is no level would name a module, and silence all others.
+        if !level.split(',').all(is_level) {
+            self.add(
+                "log.level",
+                format!("\"{level}\" is not a level"),
+                "off, error, warn, info, debug, trace, or per module: \"info,nuncio_engine=debug\"",
+            );
+        }
+    }
+
+    fn agents(&mut self, config: &Config) {
+        let mut seen = BTreeSet::new();
+        for (index, agent) in config.agents.iter().enumerate() {
+            let path = format!("agents[{index}]");
+            if !is_name(&agent.id) {
+                self.add(
+                    format!("{path}.id"),
+                    format!("\"{}\" is not a name", agent.id),
+                    NAME_HINT,
+                );
+            }
+            if !seen.insert(agent.id.as_str()) {
+                let message = format!("there are two agents \"{}\"", agent.id);
+                self.add(
+                    format!("{path}.id"),
+                    message,
+                    "every agent needs an id of its own",
+                );
+            }
+            self.agent(&path, agent);
+        }
+        if let Some(default) = &config.server.default_agent {
+            let ids: Vec<String> = config.agents().into_iter().map(|agent| agent.id).collect();
+            if !ids.contains(default) {
+                let hint = format!("one of: {}", ids.join(", "));
+                self.add(
+                    "server.default_agent",
+                    format!("there is no agent \"{default}\""),
+                    hint,
+                );
+            }
+        }
+    }
+
+    fn agent(&mut self, path: &str, agent: &AgentConfig) {
+        for (field, text) in [("name", &agent.name), ("description", &agent.description)] {
+            if text.as_ref().is_some_and(|text| text.trim().is_empty()) {
+                let hint = "clients show it to people; leave it out to get a default";
+                self.add(format!("{path}.{field}"), "empty", hint);
+            }
+        }
+        let modes = [
+            ("input_modes", &agent.input_modes),
+            ("output_modes", &agent.output_modes),
+        ];
+        for (field, modes) in modes {
+            let Some(modes) = modes else { continue };
+            self.modes(&format!("{path}.{field}"), modes);
+            if modes.is_empty() {
+                let hint = "for example [\"text/plain\"]";
+                self.add(
+                    format!("{path}.{field}"),
+                    "at least one media type is needed",
+                    hint,
+                );
+            }
+        }
+        for (index, skill) in agent.skills.iter().enumerate() {
+            self.skill(&format!("{path}.skills[{index}]"), skill);
+        }
+        match agent.kind {
+            AgentKind::Echo if !agent.rules.is_empty() => self.add(
+                format!("{path}.rules"),
+                "an echo agent has no rules",
+                "use `kind = \"script\"`, or remove the rules",
+            ),
+            AgentKind::Echo => {}
+            AgentKind::Script => {
+                for fault in nuncio_runtime::check(&agent.rules) {
+                    let path = format!("{path}.rules{}", fault.path);
+                    self.add(path, fault.message, fault.hint);
+                }
+            }
+        }
+    }
+
+    fn skill(&mut self, path: &str, skill: &SkillConfig) {
+        let texts = [
+            ("id", &skill.id),
+            ("name", &skill.name),
+            ("description", &skill.description),
+        ];
+        for (field, text) in texts {
+            if text.trim().is_empty() {
+                let message = format!("the skill's {field} is empty");
+                self.add(
+                    format!("{path}.{field}"),
+                    message,
+                    "strict clients refuse such a card",
+                );
+            }
+        }
+        if skill.tags.is_empty() {
+            let message = format!("the skill \"{}\" has no tags", skill.id);
+            self.add(
+                format!("{path}.tags"),
+                message,
+                "add at least one word to find it by",
+            );
+        }
+        self.modes(&format!("{path}.input_modes"), &skill.input_modes);
+        self.modes(&format!("{path}.output_modes"), &skill.output_modes);
+    }
+
+    fn modes(&mut self, path: &str, modes: &[String]) {
+        for (index, mode) in modes.iter().enumerate() {
+            let halves = mode.split_once('/');
+            if !halves.is_some_and(|(a, b)| !a.is_empty() && !b.is_empty() && !b.contains('/')) {
+                let message = format!("\"{mode}\" is not a media type");
+                self.add(
+                    format!("{path}[{index}]"),
+                    message,
+                    "for example \"text/plain\" or \"*/*\"",
+                );
+            }
+        }
+    }
+
+    /// Nobody is served to the network without authentication by accident (BR-146).
+    fn exposure(&mut self, config: &Config, insecure: bool) {
+        let Some(address) = config.server.address() else {
+            return;
+        };
+        if config.auth.anonymous == Some(false) && config.auth.keys.is_empty() {
+            let hint = "add a key under [[auth.keys]]; `nuncio keys create` makes one";
+            self.add(
+                "auth.anonymous",
+                "nobody could call: no anonymous callers and no keys",
+                hint,
+            );
+        }
+        if !address.ip().is_loopback() && config.auth.takes_anonymous() {
+            if insecure {
+                let warning = format!("{address} takes calls from anybody, as --insecure asks");
+                self.warnings.push(warning);
+            } else {
+                self.open_to_all(config, address);
+            }
+        }
+        if config.server.public_url.is_none() && needs_public_url(address.ip()) {
+            let hint = "cards will name whatever host the request names; set server.public_url";
+            self.warnings.push(format!(
+                "{address} is no address that callers can use: {hint}"
+            ));
+        }
+    }
+
+    fn open_to_all(&mut self, config: &Config, address: SocketAddr) {
+        let (path, message) = if config.auth.keys.is_empty() {
+            (
+                "server.listen",
+                format!("{address} is open to the network, and no key is needed"),
+            )
+        } else {
+            (
+                "auth.anonymous",
+                format!("{address} is open to the network, and anonymous calls are taken"),
+            )
+        };
+        let hint =
+            "add [[auth.keys]] (see `nuncio keys create`), listen on 127.0.0.1, or say --insecure";
+        self.add(path, message, hint);
+    }
+}
+
+/// A level, or a module with one.
+fn is_level(text: &str) -> bool {
+    let level = text.split_once('=').map_or(text, |(_, level)| level).trim();
+    ["off", "error", "warn", "info", "debug", "trace"].contains(&level)
+}
+
+const NAME_HINT: &str =
+    "letters, digits, `-`, `_` and `.`, beginning with a letter or digit, 128 at most";
+
+fn is_name(name: &str) -> bool {
+    let fits = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.');
+    let first = name.as_bytes().first();
+    name.len() <= 128 && name.bytes().all(fits) && first.is_some_and(u8::is_ascii_alphanumeric)
+}
+
+fn is_public_url(text: &str) -> bool {
+    Url::parse(text).is_ok_and(|url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.has_host()
+            && url.query().is_none()
+            && url.fragment().is_none()
+            && url.username().is_empty()
+    })
+}
+
+fn is_origin(text: &str) -> bool {
+    text == "*"
+        || Url::parse(text).is_ok_and(|url| {
+            let bare = text.trim_end_matches('/') == url.origin().ascii_serialization();
+            bare && matches!(url.scheme(), "http" | "https") && !text.ends_with('/')
+        })
+}
+
+fn needs_public_url(ip: IpAddr) -> bool {
+    ip.is_unspecified()
+}

@@ -1,0 +1,64 @@
+//! The server's configuration: one TOML file, environment variables and flags over it.
+//!
+//! Everything has a default, unknown keys are refused, and a refusal says where it was said, what
+//! is wrong and what to do. [`load`](load::load) reads it, [`wiring`](crate::serve) uses it.
+
+mod agents;
+mod auth;
+mod check;
+mod dump;
+mod engine;
+mod load;
+mod origin;
+mod refusal;
+mod server;
+
+#[cfg(test)]
+mod tests;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(crate) use agents::{AgentConfig, AgentKind, SkillConfig};
+pub(crate) use auth::AuthConfig;
+pub(crate) use dump::dump;
+pub(crate) use engine::EngineConfig;
+pub(crate) use load::{Loaded, Sources, load};
+pub(crate) use refusal::{Refusal, Refusals};
+pub(crate) use server::{LogConfig, LogFormat, ServerConfig, StoreConfig, network};
+
+/// What a server is told.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// Listening, addresses, limits.
+    pub(crate) server: ServerConfig,
+    /// Where tasks are kept.
+    pub(crate) store: StoreConfig,
+    /// Who may call.
+    pub(crate) auth: AuthConfig,
+    /// What happens to tasks.
+    pub(crate) engine: EngineConfig,
+    /// What is logged, to stderr.
+    pub(crate) log: LogConfig,
+    /// The agents; an echo agent if there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) agents: Vec<AgentConfig>,
+}
+
+impl Config {
+    /// The agents to serve: those configured, else the echo agent.
+    pub(crate) fn agents(&self) -> Vec<AgentConfig> {
+        if self.agents.is_empty() {
+            vec![AgentConfig::echo()]
+        } else {
+            self.agents.clone()
+        }
+    }
+
+    /// The JSON Schema of the file.
+    pub(crate) fn schema() -> String {
+        let schema = schemars::schema_for!(Self);
+        serde_json::to_string_pretty(&schema).unwrap_or_default()
+    }
+}

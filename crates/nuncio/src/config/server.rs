@@ -1,0 +1,159 @@
+//! `[server]`, `[store]` and `[log]`.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use ipnet::IpNet;
+use nuncio_protocol::StatusProfile;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Listening, addresses, limits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ServerConfig {
+    /// Address and port to listen on; port 0 takes a free one.
+    pub(crate) listen: String,
+    /// The address under which callers reach this server, if it is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) public_url: Option<String>,
+    /// The folder for the database and the server's own secrets.
+    pub(crate) data: PathBuf,
+    /// Threads that serve; 0 means one per core.
+    pub(crate) workers: usize,
+    /// How long running tasks may go on once the server is told to stop.
+    pub(crate) drain_seconds: u64,
+    /// Web origins that may call with a browser; `*` means any.
+    pub(crate) cors: Vec<String>,
+    /// Networks whose forwarding headers are believed.
+    pub(crate) trusted_proxies: Vec<String>,
+    /// Which text of protocol 1.0 decides the status of errors.
+    pub(crate) status_profile: StatusProfileName,
+    /// Whether requests that do not name their protocol version are refused.
+    pub(crate) strict_version: bool,
+    /// The largest request body.
+    pub(crate) max_body_bytes: usize,
+    /// Connections open at once.
+    pub(crate) max_connections: usize,
+    /// How long a stream may be silent before a comment is sent; the Python SDK gives up after 5.
+    pub(crate) heartbeat_seconds: u64,
+    /// How long the head of a request may take to arrive.
+    pub(crate) head_seconds: u64,
+    /// How long a connection may wait for its next request.
+    pub(crate) keep_alive_seconds: u64,
+    /// How long a card may be kept by its readers without asking again.
+    pub(crate) card_max_age_seconds: u64,
+    /// Streams open at once for one caller.
+    pub(crate) max_streams_per_caller: usize,
+    /// The agent that is also served at `/`; the first one if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) default_agent: Option<String>,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            listen: "127.0.0.1:8080".to_owned(),
+            public_url: None,
+            data: PathBuf::from("nuncio-data"),
+            workers: 0,
+            drain_seconds: 10,
+            cors: Vec::new(),
+            trusted_proxies: Vec::new(),
+            status_profile: StatusProfileName::default(),
+            strict_version: false,
+            max_body_bytes: 8 << 20,
+            max_connections: 20_000,
+            heartbeat_seconds: 4,
+            head_seconds: 10,
+            keep_alive_seconds: 60,
+            card_max_age_seconds: 300,
+            max_streams_per_caller: 100,
+            default_agent: None,
+        }
+    }
+}
+
+impl ServerConfig {
+    /// The address to listen on, once [`check`](super::check) has found it good.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        self.listen.parse().ok()
+    }
+}
+
+/// A network such as `10.0.0.0/8`, or one address.
+pub(crate) fn network(text: &str) -> Option<IpNet> {
+    text.parse()
+        .ok()
+        .or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
+}
+
+/// Which text of protocol 1.0 decides the status of errors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) enum StatusProfileName {
+    /// The newer table.
+    #[default]
+    #[serde(rename = "1.0.1")]
+    V1_0_1,
+    /// The older table, which the conformance kit expects.
+    #[serde(rename = "1.0.0")]
+    V1_0_0,
+}
+
+impl From<StatusProfileName> for StatusProfile {
+    fn from(name: StatusProfileName) -> Self {
+        match name {
+            StatusProfileName::V1_0_1 => Self::V1_0_1,
+            StatusProfileName::V1_0_0 => Self::V1_0_0,
+        }
+    }
+}
+
+/// Where tasks are kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct StoreConfig {
+    /// `sqlite:PATH` or `memory:`; SQLite in the data folder if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) url: Option<String>,
+}
+
+impl super::Config {
+    /// The store's address: said, or SQLite in the data folder.
+    pub(crate) fn store_url(&self) -> String {
+        let default = || format!("sqlite:{}", self.server.data.join("nuncio.db").display());
+        self.store.url.clone().unwrap_or_else(default)
+    }
+}
+
+/// What is logged, to stderr.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct LogConfig {
+    /// `error`, `warn`, `info`, `debug`, `trace`, or per module: `info,nuncio_engine=debug`.
+    pub(crate) level: String,
+    /// For people or for programs.
+    pub(crate) format: LogFormat,
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self {
+            level: "info".to_owned(),
+            format: LogFormat::default(),
+        }
+    }
+}
+
+/// The form of log lines.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, clap::ValueEnum,
+)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LogFormat {
+    /// For people.
+    #[default]
+    Pretty,
+    /// One JSON object per line.
+    Json,
+}

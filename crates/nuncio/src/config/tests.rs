@@ -1,0 +1,650 @@
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use toml::Value;
+
+use super::origin::Origin;
+use super::{Config, Loaded, Refusals, Sources, dump, load};
+
+/// Loads a text as the file `n.toml`.
+fn load_text(text: &str, environment: &[(&str, &str)]) -> Result<Loaded, Refusals> {
+    load_with(text, environment, Vec::new(), false)
+}
+
+fn load_with(
+    text: &str,
+    environment: &[(&str, &str)],
+    flags: Vec<(&'static str, &'static str, Value)>,
+    insecure: bool,
+) -> Result<Loaded, Refusals> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("n.toml");
+    std::fs::write(&path, text).unwrap();
+    let environment = environment
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let sources = Sources {
+        file: Some(path),
+        environment: environment.collect::<BTreeMap<_, _>>(),
+        flags,
+        insecure,
+    };
+    load(sources).map_err(|mut refusals| {
+        for refusal in &mut refusals.0 {
+            if let Origin::Line(path, _) | Origin::File(path) = &mut refusal.origin {
+                *path = PathBuf::from("n.toml");
+            }
+        }
+        refusals
+    })
+}
+
+/// Place, key, a piece of what is wrong, a piece of the hint.
+type Expected<'a> = (&'a str, &'a str, &'a str, &'a str);
+
+/// U10: each is refused at start with file and line, key, and a hint.
+#[test]
+fn wrong_configurations_are_refused_with_place_key_and_hint() {
+    let script = "[[agents]]\nid = \"a\"\nkind = \"script\"\n";
+    let rule =
+        |steps: &str| format!("{script}[[agents.rules]]\notherwise = true\nsteps = [{steps}]\n");
+    let hash = "0".repeat(64);
+    let cases: Vec<(String, Expected<'_>)> = vec![
+        // The form of the file.
+        (
+            "[server\n".into(),
+            ("n.toml:1", "", "failed to parse", "TOML"),
+        ),
+        (
+            "[server]\nworkers = 1\nworkers = 2\n".into(),
+            ("n.toml:3", "", "failed to parse", "TOML"),
+        ),
+        (
+            "[server]\nlisten = 127.0.0.1:80\n".into(),
+            ("n.toml:2", "", "failed to parse", "TOML"),
+        ),
+        // Unknown keys.
+        (
+            "[sever]\n".into(),
+            (
+                "n.toml:1",
+                "sever",
+                "unknown key `sever`",
+                "did you mean `server`?",
+            ),
+        ),
+        (
+            "\n[server]\nlisen = \"x\"\n".into(),
+            (
+                "n.toml:3",
+                "server.lisen",
+                "unknown key `lisen`",
+                "did you mean `listen`?",
+            ),
+        ),
+        (
+            "[server]\nport = 80\n".into(),
+            (
+                "n.toml:2",
+                "server.port",
+                "unknown key `port`",
+                "known here: listen, ",
+            ),
+        ),
+        (
+            "[store]\nuri = \"memory:\"\n".into(),
+            (
+                "n.toml:2",
+                "store.uri",
+                "unknown key `uri`",
+                "did you mean `url`?",
+            ),
+        ),
+        (
+            "[engine]\nresume_by_contxt = true\n".into(),
+            (
+                "n.toml:2",
+                "engine.resume_by_contxt",
+                "unknown key",
+                "did you mean `resume_by_context`?",
+            ),
+        ),
+        (
+            "[[auth.keys]]\nsha265 = \"\"\n".into(),
+            (
+                "n.toml:2",
+                "auth.keys[0].sha265",
+                "unknown key",
+                "did you mean `sha256`?",
+            ),
+        ),
+        (
+            format!("{script}desciption = \"x\"\n"),
+            (
+                "n.toml:4",
+                "agents[0].desciption",
+                "unknown key",
+                "did you mean `description`?",
+            ),
+        ),
+        (
+            format!("{script}[[agents.rules]]\nwhen = {{ txt = \"x\" }}\n"),
+            (
+                "n.toml:5",
+                "agents[0].rules[0].when.txt",
+                "unknown key",
+                "did you mean `text`?",
+            ),
+        ),
+        (
+            rule("\n  { status = \"a\" },\n  { artefact = { text = \"b\" } },\n"),
+            (
+                "n.toml:8",
+                "agents[0].rules[0].steps[1]",
+                "unknown value `artefact`",
+                "did you mean `artifact`?",
+            ),
+        ),
+        (
+            rule("{ artifact = { text = \"b\", file_name = \"c\" } }"),
+            (
+                "n.toml:6",
+                "agents[0].rules[0].steps[0].artifact.file_name",
+                "unknown key",
+                "did you mean `filename`?",
+            ),
+        ),
+        // Values of the wrong kind.
+        (
+            "[server]\nworkers = \"two\"\n".into(),
+            (
+                "n.toml:2",
+                "server.workers",
+                "invalid type",
+                "for example `workers = 0`",
+            ),
+        ),
+        (
+            "[server]\nworkers = -1\n".into(),
+            ("n.toml:2", "server.workers", "-1", "for example"),
+        ),
+        (
+            "[server]\nstrict_version = 1\n".into(),
+            (
+                "n.toml:2",
+                "server.strict_version",
+                "invalid type",
+                "`strict_version = false`",
+            ),
+        ),
+        (
+            "server = 5\n".into(),
+            ("n.toml:1", "server", "invalid type", "schema"),
+        ),
+        (
+            "[server]\nstatus_profile = \"1.0.2\"\n".into(),
+            (
+                "n.toml:2",
+                "server.status_profile",
+                "unknown value `1.0.2`",
+                "did you mean `1.0.0`?",
+            ),
+        ),
+        (
+            "[log]\nformat = \"jsn\"\n".into(),
+            (
+                "n.toml:2",
+                "log.format",
+                "unknown value",
+                "did you mean `json`?",
+            ),
+        ),
+        (
+            "[[agents]]\nid = \"a\"\nkind = \"ecko\"\n".into(),
+            (
+                "n.toml:3",
+                "agents[0].kind",
+                "unknown value `ecko`",
+                "did you mean `echo`?",
+            ),
+        ),
+        // Missing keys.
+        (
+            "[[agents]]\nid = \"a\"\n".into(),
+            (
+                "n.toml:1",
+                "agents[0]",
+                "missing key `kind`",
+                "add `kind = …`",
+            ),
+        ),
+        (
+            "[[auth.keys]]\ncaller = \"a\"\n".into(),
+            (
+                "n.toml:1",
+                "auth.keys[0]",
+                "missing key `sha256`",
+                "add `sha256 = …`",
+            ),
+        ),
+        (
+            format!("{script}[[agents.skills]]\nid = \"s\"\nname = \"S\"\ntags = [\"t\"]\n"),
+            (
+                "n.toml:4",
+                "agents[0].skills[0]",
+                "missing key `description`",
+                "add `description",
+            ),
+        ),
+        (
+            format!("{script}[[agents.skills]]\nid = \"s\"\nname = \"S\"\ndescription = \"d\"\n"),
+            (
+                "n.toml:4",
+                "agents[0].skills[0]",
+                "missing key `tags`",
+                "add `tags",
+            ),
+        ),
+        // Values out of range or without sense.
+        (
+            "[server]\nlisten = \"localhost\"\n".into(),
+            (
+                "n.toml:2",
+                "server.listen",
+                "not an address with a port",
+                "127.0.0.1:8080",
+            ),
+        ),
+        (
+            "[server]\npublic_url = \"agents.example.com\"\n".into(),
+            (
+                "n.toml:2",
+                "server.public_url",
+                "not an http or https URL",
+                "https://",
+            ),
+        ),
+        (
+            "[server]\ncors = [\n  \"https://a.example\",\n  \"a.example\",\n]\n".into(),
+            (
+                "n.toml:4",
+                "server.cors[1]",
+                "not a web origin",
+                "https://app.example.com",
+            ),
+        ),
+        (
+            "[server]\ntrusted_proxies = [\"10.0.0.0/33\"]\n".into(),
+            (
+                "n.toml:2",
+                "server.trusted_proxies[0]",
+                "not a network",
+                "10.0.0.0/8",
+            ),
+        ),
+        (
+            "[server]\nmax_body_bytes = 10\n".into(),
+            (
+                "n.toml:2",
+                "server.max_body_bytes",
+                "10 is out of range",
+                "1024 to 1073741824",
+            ),
+        ),
+        (
+            "[server]\nheartbeat_seconds = 0\n".into(),
+            (
+                "n.toml:2",
+                "server.heartbeat_seconds",
+                "0 is out of range",
+                "1 to 3600",
+            ),
+        ),
+        (
+            "[engine]\nrun_deadline_seconds = 0\n".into(),
+            (
+                "n.toml:2",
+                "engine.run_deadline_seconds",
+                "0 is out of range",
+                "1 to",
+            ),
+        ),
+        (
+            "[store]\nurl = \"postgres://h/d\"\n".into(),
+            (
+                "n.toml:2",
+                "store.url",
+                "no store that is known",
+                "sqlite:PATH",
+            ),
+        ),
+        (
+            "[log]\nlevel = \"loud\"\n".into(),
+            ("n.toml:2", "log.level", "not a level", "debug"),
+        ),
+        (
+            "[server]\ndefault_agent = \"b\"\n".into(),
+            (
+                "n.toml:2",
+                "server.default_agent",
+                "there is no agent \"b\"",
+                "one of: echo",
+            ),
+        ),
+        // Who may call.
+        (
+            "[server]\nlisten = \"0.0.0.0:80\"\n".into(),
+            (
+                "n.toml:2",
+                "server.listen",
+                "open to the network",
+                "--insecure",
+            ),
+        ),
+        (
+            format!(
+                "[server]\nlisten = \"0.0.0.0:80\"\n[auth]\nanonymous = true\n[[auth.keys]]\nsha256 = \"{hash}\"\ncaller = \"a\"\n"
+            ),
+            (
+                "n.toml:4",
+                "auth.anonymous",
+                "anonymous calls are taken",
+                "--insecure",
+            ),
+        ),
+        (
+            "[auth]\nanonymous = false\n".into(),
+            (
+                "n.toml:2",
+                "auth.anonymous",
+                "nobody could call",
+                "nuncio keys create",
+            ),
+        ),
+        (
+            "[[auth.keys]]\nsha256 = \"abc\"\ncaller = \"a\"\n".into(),
+            (
+                "n.toml:2",
+                "auth.keys[0].sha256",
+                "not a SHA-256",
+                "nuncio keys create",
+            ),
+        ),
+        (
+            format!("[[auth.keys]]\nsha256 = \"{hash}\"\ncaller = \"a b\"\n"),
+            (
+                "n.toml:3",
+                "auth.keys[0].caller",
+                "not a name",
+                "letters, digits",
+            ),
+        ),
+        (
+            format!(
+                "[[auth.keys]]\nsha256 = \"{hash}\"\ncaller = \"a\"\n[[auth.keys]]\nsha256 = \"{hash}\"\ncaller = \"b\"\n"
+            ),
+            (
+                "n.toml:5",
+                "auth.keys[1].sha256",
+                "the same key twice",
+                "one caller",
+            ),
+        ),
+        // Agents.
+        (
+            "[[agents]]\nid = \"a/b\"\nkind = \"echo\"\n".into(),
+            (
+                "n.toml:2",
+                "agents[0].id",
+                "\"a/b\" is not a name",
+                "letters, digits",
+            ),
+        ),
+        (
+            "[[agents]]\nid = \"a\"\nkind = \"echo\"\n[[agents]]\nid = \"a\"\nkind = \"echo\"\n"
+                .into(),
+            (
+                "n.toml:5",
+                "agents[1].id",
+                "two agents \"a\"",
+                "an id of its own",
+            ),
+        ),
+        (
+            "[[agents]]\nid = \"a\"\nkind = \"echo\"\nrules = [{ otherwise = true }]\n".into(),
+            (
+                "n.toml:4",
+                "agents[0].rules",
+                "an echo agent has no rules",
+                "script",
+            ),
+        ),
+        (
+            script.into(),
+            (
+                "n.toml:1",
+                "agents[0].rules",
+                "at least one rule",
+                "otherwise",
+            ),
+        ),
+        (
+            "[[agents]]\nid = \"a\"\nkind = \"echo\"\ninput_modes = [\"text\"]\n".into(),
+            (
+                "n.toml:4",
+                "agents[0].input_modes[0]",
+                "not a media type",
+                "text/plain",
+            ),
+        ),
+        (
+            "[[agents]]\nid = \"a\"\nkind = \"echo\"\noutput_modes = []\n".into(),
+            (
+                "n.toml:4",
+                "agents[0].output_modes",
+                "at least one media type",
+                "text/plain",
+            ),
+        ),
+        (
+            format!(
+                "{}[[agents.skills]]\nid = \"s\"\nname = \"S\"\ndescription = \" \"\ntags = []\n",
+                "[[agents]]\nid = \"a\"\nkind = \"echo\"\n"
+            ),
+            (
+                "n.toml:7",
+                "agents[0].skills[0].description",
+                "description is empty",
+                "strict clients",
+            ),
+        ),
+        (
+            format!("{script}[[agents.rules]]\nsteps = []\n"),
+            (
+                "n.toml:4",
+                "agents[0].rules[0]",
+                "a rule needs `when`",
+                "otherwise = true",
+            ),
+        ),
+        (
+            rule("\"silent\",\n{ status = \"x\" }"),
+            (
+                "n.toml:7",
+                "agents[0].rules[0].steps[1]",
+                "never played",
+                "ends the turn",
+            ),
+        ),
+        (
+            rule("{ status = \"x\" }, { message = \"y\" }"),
+            (
+                "n.toml:6",
+                "agents[0].rules[0].steps[1]",
+                "answers without a task",
+                "artifact",
+            ),
+        ),
+        (
+            rule("{ artifact = { raw = \"?\" } }"),
+            (
+                "n.toml:6",
+                "agents[0].rules[0].steps[0].artifact.raw",
+                "not base64",
+                "base64",
+            ),
+        ),
+    ];
+    assert!(cases.len() >= 30);
+    for (text, (place, key, message, hint)) in &cases {
+        let refusals = load_text(text, &[]).expect_err(text);
+        let first = &refusals.0[0];
+        assert_eq!(first.origin.to_string(), *place, "{text}\n{refusals}");
+        assert_eq!(first.key, *key, "{text}\n{refusals}");
+        assert!(first.message.contains(message), "{text}\n{refusals}");
+        assert!(first.hint.contains(hint), "{text}\n{refusals}");
+    }
+}
+
+#[test]
+fn all_wrong_values_are_told_at_once() {
+    let refusals = load_text(
+        "[server]\nlisten = \"x\"\nhead_seconds = 0\n[store]\nurl = \"x\"\n",
+        &[],
+    );
+    let refusals = refusals.unwrap_err();
+    insta::assert_snapshot!(refusals, @r#"
+    n.toml:2: server.listen: "x" is not an address with a port
+      hint: for example `listen = "127.0.0.1:8080"`
+    n.toml:3: server.head_seconds: 0 is out of range
+      hint: 1 to 600
+    n.toml:5: store.url: "x" is no store that is known here
+      hint: `sqlite:PATH` or `memory:`
+    "#);
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let sources = Sources {
+        file: Some("/nowhere/n.toml".into()),
+        ..Sources::default()
+    };
+    let refusals = load(sources).unwrap_err();
+    assert!(
+        refusals
+            .to_string()
+            .starts_with("/nowhere/n.toml: failed to read: "),
+        "{refusals}"
+    );
+}
+
+#[test]
+fn flags_go_before_variables_before_the_file_before_defaults() {
+    let file = "[server]\nlisten = \"127.0.0.1:1\"\nworkers = 1\ndrain_seconds = 1\n";
+    let environment = [
+        ("NUNCIO__SERVER__LISTEN", "127.0.0.1:2"),
+        ("NUNCIO__SERVER__WORKERS", "2"),
+        ("NUNCIO__SERVER__CORS", "[\"https://a.example\"]"),
+        ("UNRELATED", "x"),
+    ];
+    let flags = vec![("server.listen", "--listen", Value::from("127.0.0.1:3"))];
+    let loaded = load_with(file, &environment, flags, false).unwrap();
+    let server = &loaded.config.server;
+    assert_eq!(server.listen, "127.0.0.1:3");
+    assert_eq!(
+        (server.workers, server.drain_seconds, server.head_seconds),
+        (2, 1, 10)
+    );
+    assert_eq!(server.cors, ["https://a.example"]);
+    let shown = dump(&loaded);
+    for line in [
+        "listen = \"127.0.0.1:3\"  # --listen",
+        "workers = 2  # environment variable NUNCIO__SERVER__WORKERS",
+        "n.toml:4",
+        "head_seconds = 10  # default",
+    ] {
+        assert!(shown.contains(line), "{line}\n{shown}");
+    }
+}
+
+#[test]
+fn a_wrong_variable_or_flag_is_named() {
+    let refusals = load_text("", &[("NUNCIO__SERVER__WORKRS", "2")]).unwrap_err();
+    assert_eq!(
+        refusals.to_string(),
+        "environment variable NUNCIO__SERVER__WORKRS: server.workrs: unknown key `workrs`\n  \
+         hint: did you mean `workers`?"
+    );
+    let flags = vec![("server.listen", "--listen", Value::from("here"))];
+    let refusals = load_with("", &[], flags, false).unwrap_err();
+    assert!(
+        refusals
+            .to_string()
+            .starts_with("--listen: server.listen: "),
+        "{refusals}"
+    );
+}
+
+/// BR-146, BR-098.
+#[test]
+fn the_network_needs_keys_or_a_wish_and_is_warned_about_its_address() {
+    let keys = format!(
+        "[[auth.keys]]\nsha256 = \"{}\"\ncaller = \"a\"\n",
+        "a".repeat(64)
+    );
+    let open = "[server]\nlisten = \"0.0.0.0:80\"\n";
+    let with_keys = load_text(&format!("{open}{keys}"), &[]).unwrap();
+    assert_eq!(with_keys.warnings.len(), 1, "{:?}", with_keys.warnings);
+    assert!(with_keys.warnings[0].contains("public_url"));
+    assert!(!with_keys.config.auth.takes_anonymous());
+    let wished = load_with(open, &[], Vec::new(), true).unwrap();
+    assert!(wished.warnings[0].contains("--insecure"));
+    let named = format!("{open}public_url = \"https://a.example/x/\"\n{keys}");
+    assert_eq!(
+        load_text(&named, &[]).unwrap().warnings,
+        Vec::<String>::new()
+    );
+    assert!(load_text("", &[]).unwrap().config.auth.takes_anonymous());
+}
+
+#[test]
+fn a_dump_is_a_configuration_that_says_the_same() {
+    let text = format!(
+        "[server]\npublic_url = \"https://a.example\"\n[[auth.keys]]\nsha256 = \"{}\"\ncaller = \"a\"\n{}",
+        "b".repeat(64),
+        include_str!("../../../../examples/interop.toml")
+    );
+    let loaded = load_text(&text, &[]).unwrap();
+    let again = load_text(&dump(&loaded), &[]).unwrap();
+    assert_eq!(again.config, loaded.config);
+}
+
+#[test]
+fn the_examples_are_accepted() {
+    for example in ["tck", "damaged-order", "interop"] {
+        let path = format!(
+            "{}/../../examples/{example}.toml",
+            env!("CARGO_MANIFEST_DIR")
+        );
+        let loaded = load(Sources {
+            file: Some(path.into()),
+            ..Sources::default()
+        })
+        .unwrap();
+        assert_eq!(loaded.warnings, Vec::<String>::new());
+        for agent in loaded.config.agents() {
+            let agent = agent.build().unwrap();
+            let direct = agent.info().answers_directly;
+            assert_eq!(direct, example != "damaged-order", "{example}");
+        }
+    }
+}
+
+#[test]
+fn the_schema_knows_every_section() {
+    let schema: serde_json::Value = serde_json::from_str(&Config::schema()).unwrap();
+    for section in ["server", "store", "auth", "engine", "log", "agents"] {
+        assert!(schema["properties"][section].is_object(), "{section}");
+    }
+    assert_eq!(schema["additionalProperties"], false);
+}

@@ -1,0 +1,91 @@
+//! Secrets of the server itself, kept in its data folder for itself alone.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use crate::outcome::{Failure, Outcome};
+use crate::surroundings::random_bytes;
+
+const TOKEN_KEY: &str = "token.key";
+
+/// The key that authenticates page tokens: made once, then the same after every restart.
+///
+/// # Errors
+/// If the folder cannot be written, or the file in it is not ours.
+pub(crate) fn token_key(folder: &Path) -> Outcome<[u8; 32]> {
+    let path = folder.join(TOKEN_KEY);
+    let shown = path.display();
+    match fs::read(&path) {
+        Ok(bytes) => bytes.try_into().map_err(|_| {
+            Failure::internal(format!(
+                "failed to read {shown}: it is not a key of 32 bytes"
+            ))
+            .hint("remove it to have a new one made; page tokens given out before become invalid")
+        }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let key = fresh_key()?;
+            make(&path, &key).map_err(|e| super::failed(&format!("write {shown}"), &e))?;
+            Ok(key)
+        }
+        Err(error) => Err(super::failed(&format!("read {shown}"), &error)),
+    }
+}
+
+/// A key for a server that keeps nothing.
+///
+/// # Errors
+/// If the system gives no random bytes.
+pub(crate) fn fresh_key() -> Outcome<[u8; 32]> {
+    random_bytes::<32>()
+        .map_err(|error| Failure::internal(format!("failed to get random bytes: {error}")))
+}
+
+/// Makes the data folder, readable by its owner only.
+///
+/// # Errors
+/// If it cannot be made.
+pub(crate) fn make_folder(folder: &Path) -> Outcome {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    let made = builder.create(folder);
+    made.map_err(|error| super::failed(&format!("make the folder {}", folder.display()), &error))
+}
+
+/// Writes a whole file or none, for its owner only.
+fn make(path: &Path, content: &[u8]) -> io::Result<()> {
+    let draft = path.with_extension("new");
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&draft)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    fs::rename(&draft, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_is_made_once_and_is_nobody_elses() {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("a/b");
+        make_folder(&data).unwrap();
+        let key = token_key(&data).unwrap();
+        assert_eq!(token_key(&data).unwrap(), key);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode(&data.join(TOKEN_KEY)), 0o600);
+            assert_eq!(mode(&data), 0o700);
+        }
+        fs::write(data.join(TOKEN_KEY), "short").unwrap();
+        assert!(token_key(&data).is_err());
+    }
+}

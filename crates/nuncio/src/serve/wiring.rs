@@ -1,0 +1,196 @@
+//! Putting the crates together: store, engine, agents, server, and the way they end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use nuncio_engine::{Engine, Environment, SystemClock};
+use nuncio_protocol::AgentId;
+use nuncio_server::{
+    ApiKey, Authenticator, Endpoint, ReadinessCheck, Server, Settings, Switchboard, Workers,
+};
+use nuncio_store::Store;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::{announce, failed, secrets};
+use crate::config::{Config, network};
+use crate::outcome::{Failure, Outcome, print};
+use crate::signals::Signals;
+
+/// Serves until a signal comes, then ends in order: no new work, runs get their time, streams
+/// close, what still runs is left to be recovered. A second signal ends the process at once.
+pub(crate) async fn serve(config: &Config, workers: &Workers) -> Outcome {
+    let mut signals = Signals::listen().map_err(|error| failed("listen to signals", &error))?;
+    let listener = bind(config).await?;
+    let address = listener
+        .local_addr()
+        .map_err(|error| failed("listen", &error))?;
+    let (store, token_key) = open(config)?;
+    let engine = Engine::new(
+        store,
+        Environment::system(token_key),
+        config.engine.settings(),
+    );
+    let switchboard = host(config, &engine)?;
+    let agents = switchboard.ids();
+    let recovered = engine.recover().await;
+    let recovered = recovered
+        .map_err(|error| Failure::internal(format!("failed to take up earlier tasks: {error}")))?;
+    if recovered > 0 {
+        tracing::info!(runs = recovered, "took up what an earlier process left");
+    }
+    let server = Server::new(
+        settings(config),
+        authenticator(config)?,
+        switchboard,
+        Arc::new(SystemClock),
+    )
+    .with_readiness(readiness(&engine));
+
+    let shutdown = CancellationToken::new();
+    let maintained = tokio::spawn({
+        let (engine, shutdown) = (engine.clone(), shutdown.clone());
+        async move { engine.maintain(shutdown).await }
+    });
+    print(&announce::lines(
+        address,
+        &agents,
+        !config.auth.takes_anonymous(),
+    ))?;
+    tracing::info!(server.address = %address, "serving");
+
+    let mut running = std::pin::pin!(server.run_on_workers(listener, workers, shutdown.clone()));
+    tokio::select! {
+        ended = &mut running => ended.map_err(|error| failed("serve", &error))?,
+        () = signals.next() => {
+            tracing::info!("stopping; a second signal stops at once");
+            let stop = stop(&server, &engine, config, &shutdown);
+            let ending = async { tokio::join!(running, stop) };
+            tokio::select! {
+                (ended, stopped) = ending => {
+                    ended.map_err(|error| failed("serve", &error))?;
+                    stopped?;
+                }
+                () = signals.next() => {
+                    tracing::warn!("stopped at once");
+                    std::process::exit(130);
+                }
+            }
+        }
+    }
+    shutdown.cancel();
+    let _ = maintained.await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+async fn stop(
+    server: &Server,
+    engine: &Engine,
+    config: &Config,
+    shutdown: &CancellationToken,
+) -> Outcome {
+    server.drain();
+    let limit = Duration::from_secs(config.server.drain_seconds);
+    let drained = engine.drain(limit).await;
+    shutdown.cancel();
+    drained.map_err(|error| Failure::internal(format!("failed to close the store: {error}")))
+}
+
+async fn bind(config: &Config) -> Outcome<TcpListener> {
+    let listen = &config.server.listen;
+    TcpListener::bind(listen).await.map_err(|error| {
+        let hint = match error.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                "another program has the port; try --listen 127.0.0.1:0"
+            }
+            _ => "an address of this machine and a free port, such as --listen 127.0.0.1:8080",
+        };
+        failed(&format!("listen on {listen}"), &error).hint(hint)
+    })
+}
+
+/// Opens the store, and finds or makes the secrets that belong to it.
+fn open(config: &Config) -> Outcome<(Arc<dyn Store>, [u8; 32])> {
+    let url = config.store_url();
+    let key = if url == "memory:" {
+        secrets::fresh_key()?
+    } else {
+        secrets::make_folder(&config.server.data)?;
+        secrets::token_key(&config.server.data)?
+    };
+    let store = nuncio_store::open(&url).map_err(|error| {
+        Failure::internal(format!("failed to open the store {url}: {error}"))
+            .hint("`nuncio db check` looks at it; --data or --store names another one")
+    })?;
+    Ok((store, key))
+}
+
+fn host(config: &Config, engine: &Engine) -> Outcome<Arc<Switchboard>> {
+    let switchboard = Switchboard::new();
+    let mut default: Option<AgentId> = config.server.default_agent.as_deref().map(Into::into);
+    for agent in config.agents() {
+        let broken =
+            |why: String| Failure::usage(format!("failed to make agent {}: {why}", agent.id));
+        let built = agent.build().map_err(|faults| {
+            let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            broken(faults.join("; "))
+        })?;
+        let card = built.info().card();
+        let endpoint = Endpoint::new(agent.id.as_str(), card, engine.host(built))
+            .with_status_profile(config.server.status_profile.into())
+            .with_strict_version(config.server.strict_version);
+        switchboard
+            .insert(endpoint)
+            .map_err(|error| broken(error.to_string()))?;
+        default.get_or_insert_with(|| agent.id.as_str().into());
+    }
+    switchboard.set_default(default);
+    Ok(Arc::new(switchboard))
+}
+
+fn readiness(engine: &Engine) -> ReadinessCheck {
+    let engine = engine.clone();
+    Arc::new(move || {
+        let engine = engine.clone();
+        Box::pin(async move { engine.ready().await.is_ok() })
+    })
+}
+
+fn authenticator(config: &Config) -> Outcome<Authenticator> {
+    let keys = config.auth.keys.iter().map(|key| {
+        ApiKey::from_sha256(&key.sha256, key.caller.as_str(), key.workspace.as_str()).map_err(
+            |error| Failure::usage(format!("failed to read a key of {}: {error}", key.caller)),
+        )
+    });
+    let authenticator = Authenticator::with_keys(keys.collect::<Outcome<Vec<_>>>()?);
+    Ok(if config.auth.takes_anonymous() {
+        authenticator.allow_anonymous()
+    } else {
+        authenticator
+    })
+}
+
+fn settings(config: &Config) -> Settings {
+    let server = &config.server;
+    let mut settings = Settings::default();
+    settings.public_url = server
+        .public_url
+        .as_ref()
+        .map(|url| url.trim_end_matches('/').to_owned());
+    settings.trusted_proxies = server
+        .trusted_proxies
+        .iter()
+        .filter_map(|net| network(net))
+        .collect();
+    settings.cors_origins.clone_from(&server.cors);
+    settings.max_body_bytes = server.max_body_bytes;
+    settings.max_connections = server.max_connections;
+    settings.heartbeat = Duration::from_secs(server.heartbeat_seconds);
+    settings.head_timeout = Duration::from_secs(server.head_seconds);
+    settings.keep_alive = Duration::from_secs(server.keep_alive_seconds);
+    settings.card_max_age = Duration::from_secs(server.card_max_age_seconds);
+    settings.max_streams_per_caller = server.max_streams_per_caller;
+    settings.drain_timeout = Duration::from_secs(server.drain_seconds.clamp(1, 10));
+    settings
+}

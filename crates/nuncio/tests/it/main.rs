@@ -1,0 +1,14 @@
+//! The program as its users meet it: the real binary, a real server, real pipes and signals.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
+
+mod auth;
+mod errors;
+mod fake;
+mod help;
+mod keep;
+mod send;
+mod serve;
+mod settings;
+mod support;
+mod task;
