@@ -122,7 +122,7 @@ impl Cell {
     /// Replaces the view by what the store has, after somebody else wrote.
     pub(crate) fn replace(&self, stored: StoredTask) {
         let mut view = self.view.lock();
-        view.task = Arc::new(stored.task);
+        view.task = stored.task;
         view.head = stored.head;
         view.ring.clear();
         drop(view);

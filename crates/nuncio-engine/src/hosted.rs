@@ -64,9 +64,9 @@ impl HostedAgent {
             .ok_or_else(|| A2aError::task_not_found(id))
     }
 
-    async fn read(&self, scope: &Scope, id: &nuncio_protocol::TaskId) -> Result<Task> {
+    async fn read(&self, scope: &Scope, id: &nuncio_protocol::TaskId) -> Result<Arc<Task>> {
         if let Some(cell) = self.core.hub.live(scope, id) {
-            return Ok(Task::clone(&cell.snapshot().0));
+            return Ok(cell.snapshot().0);
         }
         let stored = self
             .core
@@ -270,7 +270,8 @@ impl AgentService for HostedAgent {
 
     fn get_task(&self, call: Call, request: GetTaskRequest) -> Reply<'_, Task> {
         Box::pin(async move {
-            let mut task = self.read(&self.scope(&call), &request.id).await?;
+            let task = self.read(&self.scope(&call), &request.id).await?;
+            let mut task = Arc::unwrap_or_clone(task);
             limit_history(&mut task.history, request.history_length);
             Ok(task)
         })

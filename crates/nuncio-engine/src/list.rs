@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, Mac as _};
 use nuncio_protocol::{
-    A2aError, Call, ListTasksRequest, ListTasksResponse, Result, TaskId, Timestamp, limit_history,
+    A2aError, Call, ListTasksRequest, ListTasksResponse, Result, Task, TaskId, Timestamp,
 };
 use nuncio_store::{ListFilter, PageKey, Scope};
 use sha2::Sha256;
@@ -54,19 +54,32 @@ impl HostedAgent {
         let include_artifacts = request.include_artifacts.unwrap_or_default();
         let history = request.history_length.unwrap_or(DEFAULT_HISTORY);
         let mut response = ListTasksResponse::default();
-        response.tasks = page.tasks;
-        for task in &mut response.tasks {
-            limit_history(&mut task.history, Some(history));
-            if !include_artifacts {
-                task.artifacts.clear();
-            }
-        }
+        let listed = |task: &std::sync::Arc<Task>| listed(task, history, include_artifacts);
+        response.tasks = page.tasks.iter().map(listed).collect();
         response.next_page_token = page.next.map(|key| tokens.seal(&key)).unwrap_or_default();
         response.artifacts_included = include_artifacts;
         response.page_size = size;
         response.total_size = i32::try_from(page.total).unwrap_or(i32::MAX);
         Ok(response)
     }
+}
+
+/// A task as a list shows it, without copying what it does not show.
+fn listed(task: &Task, history: i32, artifacts: bool) -> Task {
+    let mut shown = Task::default();
+    shown.id = task.id.clone();
+    shown.context_id.clone_from(&task.context_id);
+    shown.status = task.status.clone();
+    shown.metadata.clone_from(&task.metadata);
+    let from = task
+        .history
+        .len()
+        .saturating_sub(usize::try_from(history).unwrap_or(0));
+    shown.history = task.history[from..].to_vec();
+    if artifacts {
+        shown.artifacts.clone_from(&task.artifacts);
+    }
+    shown
 }
 
 /// Makes and reads the page tokens of one caller and one set of filters (OP-LIST-03).

@@ -61,6 +61,7 @@ impl Core {
                         draft: None,
                     },
                     cx,
+                    false,
                 );
             }
             _ => {

@@ -1,6 +1,8 @@
 //! A run: an agent at work on a task, and the writing of what it emits.
 
+use std::any::Any;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +22,7 @@ use crate::context::RunInner;
 use crate::end::End;
 use crate::engine::{Core, store_error};
 use crate::outbox::{Batch, Emitted, Outbox};
-use crate::{Agent, Input, RunCx};
+use crate::{Agent, AgentError, Input, Outcome, RunCx};
 
 /// What a run begins with.
 pub(crate) struct Start {
@@ -31,6 +33,9 @@ pub(crate) struct Start {
     /// The task, if it is not stored yet.
     pub(crate) draft: Option<Box<NewTask>>,
 }
+
+/// What an agent's future gives, a panic included.
+type Returned = Result<Result<Outcome, AgentError>, Box<dyn Any + Send>>;
 
 /// The run is over without a word: somebody else has the task, or nobody will.
 #[derive(Debug)]
@@ -77,7 +82,10 @@ impl Core {
     }
 
     /// Begins a prepared run on this runtime, detached from whoever asked for it.
-    pub(crate) fn launch(self: &Arc<Self>, start: Start, cx: RunCx) {
+    ///
+    /// With `at_once` its first step is made here and now: a short answer then needs no task of
+    /// its own. Whoever must not wait for the agent's first step says no.
+    pub(crate) fn launch(self: &Arc<Self>, start: Start, cx: RunCx, at_once: bool) {
         let run = Run {
             core: Arc::clone(self),
             cell: start.cell,
@@ -85,7 +93,11 @@ impl Core {
             epoch: start.epoch,
             draft: Mutex::new(start.draft),
         };
-        tokio::spawn(self.runs.track_future(run.go(start.agent, start.message)));
+        let going = self.runs.track_future(run.go(start.agent, start.message));
+        let mut going = Box::pin(going);
+        if !at_once || going.as_mut().now_or_never().is_none() {
+            tokio::spawn(going);
+        }
     }
 }
 
@@ -133,13 +145,18 @@ impl Run {
     /// Lets the agent answer one message, writing meanwhile what it emits.
     async fn turn(&self, agent: &dyn Agent, message: QueuedMessage) -> End {
         let input = self.input(message).await;
-        let outbox = &self.cx.inner.outbox;
         let running = AssertUnwindSafe(agent.run(&self.cx, input)).catch_unwind();
         tokio::pin!(running);
         // Most short answers are ready at once: then there is one write, and no timer.
         if let std::task::Poll::Ready(result) = futures_util::poll!(&mut running) {
             return self.canceled_or(End::of(result));
         }
+        Box::pin(self.follow(running)).await
+    }
+
+    /// Follows an agent that takes its time: writes, cancels, ends it at its deadline.
+    async fn follow(&self, mut running: Pin<&mut impl Future<Output = Returned>>) -> End {
+        let outbox = &self.cx.inner.outbox;
         let drafting = self.is_draft();
         if !drafting {
             outbox.ensure_working();
@@ -168,7 +185,7 @@ impl Run {
                     canceling = true;
                     grace.as_mut().reset(Instant::now() + settings.cancel_grace);
                 }
-                () = &mut grace, if canceling => break Ok(Ok(crate::Outcome::Done)),
+                () = &mut grace, if canceling => break Ok(Ok(Outcome::Done)),
                 () = &mut deadline => {
                     let limit = settings.run_deadline.as_secs_f64();
                     return failed(&format!("the agent did not finish within {limit} seconds"));
@@ -195,17 +212,10 @@ impl Run {
 
     async fn input(&self, queued: QueuedMessage) -> Input {
         let (task, _) = self.cell.snapshot();
-        let mut references = Vec::new();
-        for id in queued
-            .message
-            .reference_task_ids
-            .iter()
-            .take(MAX_REFERENCES)
-        {
-            if let Ok(Some(stored)) = self.core.store.load(&self.cell.scope, id).await {
-                references.push(stored.task);
-            }
-        }
+        let references = match queued.message.reference_task_ids.as_slice() {
+            [] => Vec::new(),
+            named => Box::pin(self.references(named)).await,
+        };
         let checkpoint = self.cell.view(|view| view.head.checkpoint.clone());
         Input {
             message: queued.message,
@@ -216,6 +226,17 @@ impl Run {
             extensions: queued.request.extensions,
             checkpoint: checkpoint.and_then(|json| serde_json::from_str(&json).ok()),
         }
+    }
+
+    /// The earlier tasks that a message names, as far as its sender may see them (OP-SEND-24).
+    async fn references(&self, named: &[nuncio_protocol::TaskId]) -> Vec<Task> {
+        let mut found = Vec::new();
+        for id in named.iter().take(MAX_REFERENCES) {
+            if let Ok(Some(stored)) = self.core.store.load(&self.cell.scope, id).await {
+                found.push(Arc::unwrap_or_clone(stored.task));
+            }
+        }
+        found
     }
 
     /// Writes what has been emitted so far.
@@ -361,7 +382,7 @@ impl Run {
 
     /// Stores a task that began as a draft, along with its first events.
     async fn create(&self, mut draft: NewTask, batch: &Batch, rest: bool) -> Result<(), Lost> {
-        let first = Arc::new(std::mem::take(&mut draft.task));
+        let first = Arc::clone(&draft.task);
         let now = not_before(self.core.now(), &first);
         draft.events.extend(events_of(batch, &first, 1, now));
         let task = fold(&first, &draft.events[1..]);
@@ -373,7 +394,7 @@ impl Run {
             lease: None,
             checkpoint: None,
         };
-        draft.task = Task::clone(&task);
+        draft.task = Arc::clone(&task);
         draft.snapshot = rest;
         draft.lease = (!rest).then(|| self.core.lease());
         let events = draft.events.clone();

@@ -33,6 +33,8 @@ struct Incoming {
     request: RequestParts,
     idempotency: Option<Idempotency>,
     caller: nuncio_protocol::Caller,
+    /// Whether the sender waits for the agent anyway, so that its first step may be made at once.
+    at_once: bool,
 }
 
 impl HostedAgent {
@@ -102,6 +104,7 @@ impl HostedAgent {
 
     fn incoming(&self, call: Call, request: SendMessageRequest) -> Result<Incoming> {
         let scope = self.scope(&call);
+        let at_once = !request.returns_immediately();
         let message = request
             .message
             .ok_or_else(|| A2aError::invalid_field("message", "is required"))?;
@@ -132,6 +135,7 @@ impl HostedAgent {
             request,
             idempotency,
             caller: call.caller,
+            at_once,
         })
     }
 
@@ -188,7 +192,7 @@ impl HostedAgent {
             scope: incoming.scope.clone(),
             context,
             events: vec![first],
-            task: Task::clone(&task),
+            task: Arc::clone(&task),
             snapshot: false,
             idempotency: incoming.idempotency,
             lease: Some(self.core.lease()),
@@ -214,7 +218,8 @@ impl HostedAgent {
             draft,
         };
         if draft {
-            self.core.launch(start(Some(Box::new(new))), cx);
+            self.core
+                .launch(start(Some(Box::new(new))), cx, incoming.at_once);
             return Ok(Taken {
                 cell,
                 position: 1,
@@ -225,7 +230,7 @@ impl HostedAgent {
         self.core.hub.register(&cell);
         match self.core.store.create(new).await {
             Ok(Created::New) => {
-                self.core.launch(start(None), cx);
+                self.core.launch(start(None), cx, incoming.at_once);
                 Ok(Taken {
                     cell,
                     position: 1,
@@ -384,6 +389,7 @@ impl HostedAgent {
                 draft: None,
             },
             cx,
+            false,
         );
     }
 

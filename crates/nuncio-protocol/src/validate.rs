@@ -18,7 +18,7 @@ pub struct Limits {
     pub max_parts: usize,
     /// Entries of `referenceTaskIds`, `extensions` and `acceptedOutputModes`; 100.
     pub max_list_entries: usize,
-    /// Bytes of a URL; 8,192.
+    /// Bytes of a webhook's URL, token or credentials; 8,192.
     pub max_url_bytes: usize,
 }
 
@@ -148,7 +148,7 @@ impl Violations<'_> {
         let max = self.limits.max_url_bytes;
         if config.url.is_empty() {
             self.add(&url, "is required");
-        } else if !config.url.starts_with("http://") && !config.url.starts_with("https://") {
+        } else if !is_absolute_http(&config.url) {
             self.add(&url, "must be an absolute http or https URL");
         } else if config.url.len() > max {
             self.add(&url, format!("is longer than {max} bytes"));
@@ -165,6 +165,13 @@ impl Violations<'_> {
             self.add(&format!("{prefix}authentication.scheme"), "is required");
         }
     }
+}
+
+fn is_absolute_http(url: &str) -> bool {
+    let rest = url
+        .strip_prefix("https://")
+        .or_else(|| url.strip_prefix("http://"));
+    rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', '#']))
 }
 
 impl Validate for SendMessageRequest {

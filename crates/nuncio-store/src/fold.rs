@@ -1,5 +1,7 @@
 //! Snapshot and tail become a task, by the one reducer.
 
+use std::sync::Arc;
+
 use nuncio_protocol::{StreamResponse, Task};
 
 use crate::StoreError;
@@ -11,7 +13,7 @@ use crate::StoreError;
 pub(crate) fn fold<'a>(
     base: Option<Task>,
     tail: impl IntoIterator<Item = &'a StreamResponse>,
-) -> Result<Task, StoreError> {
+) -> Result<Arc<Task>, StoreError> {
     let mut task = base;
     for response in tail {
         match (&mut task, response) {
@@ -22,7 +24,8 @@ pub(crate) fn fold<'a>(
             (None, _) => return Err(corrupt("a log does not begin with its task")),
         }
     }
-    task.ok_or_else(|| corrupt("a task has neither snapshot nor log"))
+    task.map(Arc::new)
+        .ok_or_else(|| corrupt("a task has neither snapshot nor log"))
 }
 
 fn corrupt(what: &str) -> StoreError {

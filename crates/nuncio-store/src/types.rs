@@ -49,7 +49,7 @@ pub struct NewTask {
     /// The first events: position 1 is the whole [`Task`], more may follow, without gaps.
     pub events: Vec<Event>,
     /// The task with all of these events folded in.
-    pub task: Task,
+    pub task: Arc<Task>,
     /// Whether `task` is to be kept as snapshot already (it has ended, or will rest).
     pub snapshot: bool,
     /// The key of the send, if it has one.
@@ -97,7 +97,7 @@ pub struct StoredTask {
     /// Whose it is.
     pub scope: Scope,
     /// The task.
-    pub task: Task,
+    pub task: Arc<Task>,
     /// Where it stands.
     pub head: Head,
 }
@@ -190,7 +190,7 @@ pub struct PageKey {
 #[derive(Clone, Debug)]
 pub struct TaskPage {
     /// The tasks, whole.
-    pub tasks: Vec<Task>,
+    pub tasks: Vec<Arc<Task>>,
     /// Where the next page begins; `None` at the end.
     pub next: Option<PageKey>,
     /// How many tasks match the filter in all.

@@ -92,7 +92,7 @@ async fn the_old_owner_writes_nothing_after_a_take_over() {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(stored.task, end);
+    assert_eq!(*stored.task, end);
     assert_eq!(
         before.trace.active.load(Ordering::SeqCst),
         0,

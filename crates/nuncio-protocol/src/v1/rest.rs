@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
-use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::json;
@@ -467,18 +466,6 @@ pub fn decode_event(data: &[u8]) -> Result<StreamResponse, A2aError> {
     })
 }
 
-#[derive(Deserialize)]
-struct ErrorBody {
-    #[serde(default)]
-    code: Value,
-    #[serde(default)]
-    status: Value,
-    #[serde(default, alias = "detail", alias = "title")]
-    message: Value,
-    #[serde(default, alias = "data")]
-    details: Value,
-}
-
 /// Reads an error reply of any shape met in the wild (ERR-04, ERR-05).
 ///
 /// A body that tells nothing leaves what the status tells; a body that is no error at all is an
@@ -498,29 +485,79 @@ pub fn decode_error(status: u16, body: &[u8]) -> A2aError {
     if value["error"].is_object() {
         value = value["error"].take();
     }
-    let Ok(read) = serde_json::from_value::<ErrorBody>(value) else {
+    let message = ["message", "detail", "title"]
+        .iter()
+        .find_map(|name| value[*name].as_str());
+    let (Some(kind), Some(message)) = (error_kind(status, &value), message) else {
         return fallback();
     };
-    let kind = error_kind(status, &read);
-    let (Some(kind), Some(message)) = (kind, read.message.as_str()) else {
-        return fallback();
-    };
-    let error = A2aError::new(kind, message);
-    match &read.details {
-        Value::Array(details) => error.with_details_json(details),
-        _ => error,
-    }
+    let details = ["details", "data"]
+        .iter()
+        .find_map(|name| value[*name].as_array());
+    A2aError::new(kind, message).with_details_json(details.map_or(&[], Vec::as_slice))
 }
 
-fn error_kind(status: u16, body: &ErrorBody) -> Option<ErrorKind> {
-    match body.code.as_i64() {
-        Some(code) if code < 0 => Some(ErrorKind::from_json_rpc_code(code)),
-        Some(code) => Some(match body.status.as_str().and_then(GrpcStatus::from_name) {
+fn error_kind(status: u16, body: &Value) -> Option<ErrorKind> {
+    let Some(code) = body["code"].as_i64() else {
+        return body
+            .is_object()
+            .then(|| ErrorKind::from_http_status(status));
+    };
+    if code < 0 {
+        return Some(ErrorKind::from_json_rpc_code(code));
+    }
+    Some(
+        match body["status"].as_str().and_then(GrpcStatus::from_name) {
             Some(GrpcStatus::InvalidArgument) => ErrorKind::InvalidParams,
             Some(GrpcStatus::Internal) => ErrorKind::Internal,
             _ => ErrorKind::from_http_status(u16::try_from(code).unwrap_or(status)),
-        }),
-        None if body.message.is_string() => Some(ErrorKind::from_http_status(status)),
-        None => None,
+        },
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// ERR-05: every shape met in the wild gives the peer's words.
+    #[test]
+    fn error_bodies_of_any_shape_are_understood() {
+        let google = r#"{"error":{"code":404,"status":"NOT_FOUND","message":"gone","details":[
+            {"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"TASK_NOT_FOUND",
+             "domain":"a2a-protocol.org","metadata":{}}]}}"#;
+        for (status, body, kind) in [
+            (404, google, ErrorKind::TaskNotFound),
+            (
+                400,
+                r#"{"code":-32004,"message":"gone","data":[],"details":[]}"#,
+                ErrorKind::UnsupportedOperation,
+            ),
+            (
+                500,
+                r#"{"title":"short","detail":"gone"}"#,
+                ErrorKind::Internal,
+            ),
+            (404, r#"{"detail":"gone"}"#, ErrorKind::MethodNotFound),
+            (429, r#"{"message":"gone"}"#, ErrorKind::ResourceExhausted),
+        ] {
+            let error = decode_error(status, body.as_bytes());
+            assert_eq!(
+                (error.kind, error.message.as_str()),
+                (kind, "gone"),
+                "{body}"
+            );
+        }
+        for body in ["", "<html>", "[]", "7", "{}", "\"text\""] {
+            assert_eq!(
+                decode_error(502, body.as_bytes()).kind,
+                ErrorKind::Unavailable,
+                "{body}"
+            );
+            assert_eq!(
+                decode_error(404, body.as_bytes()).kind,
+                ErrorKind::MethodNotFound,
+                "{body}"
+            );
+        }
     }
 }

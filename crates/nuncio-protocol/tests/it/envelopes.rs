@@ -1,7 +1,7 @@
 //! Envelopes, paths and queries from strangers.
 
-use nuncio_protocol::v1::rest::{self, RouteError};
 use nuncio_protocol::v1::json_rpc;
+use nuncio_protocol::v1::rest::{self, RouteError};
 use nuncio_protocol::{ErrorKind, Operation, OperationKind, json};
 
 fn refused(body: &str) -> (ErrorKind, String) {
@@ -55,7 +55,10 @@ fn ids_are_echoed_as_they_came() {
     }
     for id in ["true", "{}", "[]", "false"] {
         let body = format!(r#"{{"method":"GetTask","id":{id},"jsonrpc":"2.0"}}"#);
-        assert_eq!(refused(&body), (ErrorKind::InvalidRequest, "null".to_owned()));
+        assert_eq!(
+            refused(&body),
+            (ErrorKind::InvalidRequest, "null".to_owned())
+        );
     }
 }
 
@@ -78,7 +81,11 @@ fn texts_that_cannot_be_trusted_are_parse_errors() {
         r#"{'jsonrpc':'2.0'}"#,
         &deep,
     ] {
-        assert_eq!(refused(body), (ErrorKind::ParseError, "null".to_owned()), "{body}");
+        assert_eq!(
+            refused(body),
+            (ErrorKind::ParseError, "null".to_owned()),
+            "{body}"
+        );
     }
     let refusal = json_rpc::Request::decode(b"{\"id\":\"\xff\"}").unwrap_err();
     assert_eq!(refusal.error.kind, ErrorKind::ParseError);
@@ -131,10 +138,26 @@ fn paths_and_methods_lead_to_the_operations_of_the_table() {
         ("POST", "/tasks/t:cancel", CancelTask),
         ("POST", "/tasks/t:subscribe", SubscribeToTask),
         ("GET", "/tasks/t:subscribe", SubscribeToTask),
-        ("POST", "/tasks/t/pushNotificationConfigs", CreateTaskPushNotificationConfig),
-        ("GET", "/tasks/t/pushNotificationConfigs", ListTaskPushNotificationConfigs),
-        ("GET", "/tasks/t/pushNotificationConfigs/c", GetTaskPushNotificationConfig),
-        ("DELETE", "/tasks/t/pushNotificationConfigs/c", DeleteTaskPushNotificationConfig),
+        (
+            "POST",
+            "/tasks/t/pushNotificationConfigs",
+            CreateTaskPushNotificationConfig,
+        ),
+        (
+            "GET",
+            "/tasks/t/pushNotificationConfigs",
+            ListTaskPushNotificationConfigs,
+        ),
+        (
+            "GET",
+            "/tasks/t/pushNotificationConfigs/c",
+            GetTaskPushNotificationConfig,
+        ),
+        (
+            "DELETE",
+            "/tasks/t/pushNotificationConfigs/c",
+            DeleteTaskPushNotificationConfig,
+        ),
         ("GET", "/extendedAgentCard", GetExtendedAgentCard),
     ] {
         for tenant in [None, Some("acme")] {
@@ -150,8 +173,16 @@ fn paths_and_methods_lead_to_the_operations_of_the_table() {
         ("DELETE", "/tasks/t", vec!["GET"]),
         ("GET", "/tasks/t:cancel", vec!["POST"]),
         ("DELETE", "/tasks/t:subscribe", vec!["GET", "POST"]),
-        ("PUT", "/tasks/t/pushNotificationConfigs", vec!["GET", "POST"]),
-        ("POST", "/tasks/t/pushNotificationConfigs/c", vec!["GET", "DELETE"]),
+        (
+            "PUT",
+            "/tasks/t/pushNotificationConfigs",
+            vec!["GET", "POST"],
+        ),
+        (
+            "POST",
+            "/tasks/t/pushNotificationConfigs/c",
+            vec!["GET", "DELETE"],
+        ),
         ("POST", "/extendedAgentCard", vec!["GET"]),
         ("post", "/message:send", vec!["POST"]),
     ] {
@@ -183,7 +214,11 @@ fn paths_and_methods_lead_to_the_operations_of_the_table() {
         "/tasks/t/other",
         "/tasks/%ff",
     ] {
-        assert_eq!(rest::route("GET", path), Err(RouteError::NotFound), "{path}");
+        assert_eq!(
+            rest::route("GET", path),
+            Err(RouteError::NotFound),
+            "{path}"
+        );
     }
 }
 
@@ -192,8 +227,15 @@ fn paths_and_methods_lead_to_the_operations_of_the_table() {
 fn reserved_names_are_no_tenants() {
     for name in rest::RESERVED_TENANTS {
         let encoded: String = name.bytes().map(|b| format!("%{b:02X}")).collect();
-        for path in [format!("/{encoded}/extendedAgentCard"), format!("/{encoded}/tasks/t/x")] {
-            assert_eq!(rest::route("GET", &path), Err(RouteError::NotFound), "{path}");
+        for path in [
+            format!("/{encoded}/extendedAgentCard"),
+            format!("/{encoded}/tasks/t/x"),
+        ] {
+            assert_eq!(
+                rest::route("GET", &path),
+                Err(RouteError::NotFound),
+                "{path}"
+            );
         }
         let plain = format!("/{name}/extendedAgentCard");
         let found = rest::route("GET", &plain);
@@ -210,7 +252,11 @@ fn ids_are_decoded_once_and_the_verb_is_split_at_the_last_colon() {
     for (path, kind, id) in [
         ("/tasks/a:b", OperationKind::GetTask, "a:b"),
         ("/tasks/a:b:cancel", OperationKind::CancelTask, "a:b"),
-        ("/tasks/a:cancel:subscribe", OperationKind::SubscribeToTask, "a:cancel"),
+        (
+            "/tasks/a:cancel:subscribe",
+            OperationKind::SubscribeToTask,
+            "a:cancel",
+        ),
         ("/tasks/a%3Acancel", OperationKind::GetTask, "a:cancel"),
         ("/tasks/a%2Fb", OperationKind::GetTask, "a/b"),
         ("/tasks/a%252Fb", OperationKind::GetTask, "a%2Fb"),
@@ -221,9 +267,17 @@ fn ids_are_decoded_once_and_the_verb_is_split_at_the_last_colon() {
         ("/tasks/a:cancelled", OperationKind::GetTask, "a:cancelled"),
         ("/tasks/:cancel", OperationKind::CancelTask, ""),
     ] {
-        let method = if kind == OperationKind::GetTask { "GET" } else { "POST" };
+        let method = if kind == OperationKind::GetTask {
+            "GET"
+        } else {
+            "POST"
+        };
         let route = rest::route(method, path).unwrap();
-        assert_eq!((route.kind, route.task_id.as_deref()), (kind, Some(id)), "{path}");
+        assert_eq!(
+            (route.kind, route.task_id.as_deref()),
+            (kind, Some(id)),
+            "{path}"
+        );
     }
 }
 
@@ -268,14 +322,21 @@ fn malformed_query_values_name_their_field() {
         ("status=99", "status"),
         ("status=-1", "status"),
         ("statusTimestampAfter=yesterday", "statusTimestampAfter"),
-        ("statusTimestampAfter=2025-10-28T12:30:00+02:00", "statusTimestampAfter"),
+        (
+            "statusTimestampAfter=2025-10-28T12:30:00+02:00",
+            "statusTimestampAfter",
+        ),
         ("includeArtifacts=1", "includeArtifacts"),
         ("includeArtifacts=", "includeArtifacts"),
         ("includeArtifacts=TRUE", "includeArtifacts"),
         ("pageSize=1&pageSize=1", "pageSize"),
         ("pageSize=1&page_size=1", "pageSize"),
     ] {
-        assert_eq!(asked("/tasks", query), Err(vec![field.to_owned()]), "{query}");
+        assert_eq!(
+            asked("/tasks", query),
+            Err(vec![field.to_owned()]),
+            "{query}"
+        );
     }
     assert_eq!(
         asked("/tasks/t", "history_length=many"),
@@ -294,7 +355,10 @@ fn an_empty_body_is_an_empty_object_where_all_is_optional() {
     let subscribe = rest::route("POST", "/tasks/t:subscribe").unwrap();
     for body in ["", " \r\n", "null", "{}", " null "] {
         assert!(cancel.operation(None, body.as_bytes()).is_ok(), "{body:?}");
-        assert!(subscribe.operation(None, body.as_bytes()).is_ok(), "{body:?}");
+        assert!(
+            subscribe.operation(None, body.as_bytes()).is_ok(),
+            "{body:?}"
+        );
     }
     let send = rest::route("POST", "/message:send").unwrap();
     for (body, kind) in [
@@ -319,11 +383,19 @@ fn an_empty_body_is_an_empty_object_where_all_is_optional() {
 #[test]
 fn path_and_body_must_agree() {
     for (path, body, field) in [
-        ("/tasks/t/pushNotificationConfigs", r#"{"taskId":"u"}"#, "taskId"),
+        (
+            "/tasks/t/pushNotificationConfigs",
+            r#"{"taskId":"u"}"#,
+            "taskId",
+        ),
         ("/tasks/t:cancel", r#"{"id":"u"}"#, "id"),
         ("/a/message:send", r#"{"tenant":"b"}"#, "tenant"),
         ("/a/tasks/t:cancel", r#"{"tenant":"b"}"#, "tenant"),
-        ("/a/tasks/t/pushNotificationConfigs", r#"{"tenant":"b"}"#, "tenant"),
+        (
+            "/a/tasks/t/pushNotificationConfigs",
+            r#"{"tenant":"b"}"#,
+            "tenant",
+        ),
     ] {
         let route = rest::route("POST", path).unwrap();
         let error = route.operation(None, body.as_bytes()).unwrap_err();
@@ -337,7 +409,10 @@ fn path_and_body_must_agree() {
         ("/a/message:send", r#"{}"#),
     ] {
         let route = rest::route("POST", path).unwrap();
-        assert!(route.operation(None, body.as_bytes()).is_ok(), "{path} {body}");
+        assert!(
+            route.operation(None, body.as_bytes()).is_ok(),
+            "{path} {body}"
+        );
     }
     let route = rest::route("GET", "/a/tasks").unwrap();
     assert!(route.operation(Some("tenant=b"), b"").is_err());

@@ -10,34 +10,106 @@ use serde_json::json;
 /// ERR-04, ERR-05, TRAP-20, TRAP-29.
 #[test]
 fn rest_errors_of_any_shape_are_read() {
-    let info = |reason: &str, domain: &str| {
-        json!([{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": domain}])
-    };
+    let info = |reason: &str, domain: &str| json!([{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": domain}]);
     let a2a = "a2a-protocol.org";
     for (status, body, kind, message) in [
         // Ours, and the same without its wrapper.
-        (404, json!({"error": {"code": 404, "status": "NOT_FOUND", "message": "m", "details": info("TASK_NOT_FOUND", a2a)}}), ErrorKind::TaskNotFound, "m"),
-        (404, json!({"code": 404, "status": "NOT_FOUND", "message": "m", "details": info("TASK_NOT_FOUND", a2a)}), ErrorKind::TaskNotFound, "m"),
+        (
+            404,
+            json!({"error": {"code": 404, "status": "NOT_FOUND", "message": "m", "details": info("TASK_NOT_FOUND", a2a)}}),
+            ErrorKind::TaskNotFound,
+            "m",
+        ),
+        (
+            404,
+            json!({"code": 404, "status": "NOT_FOUND", "message": "m", "details": info("TASK_NOT_FOUND", a2a)}),
+            ErrorKind::TaskNotFound,
+            "m",
+        ),
         // The reason decides over code and status.
-        (500, json!({"error": {"code": 400, "status": "FAILED_PRECONDITION", "message": "m", "details": info("TASK_NOT_CANCELABLE", a2a)}}), ErrorKind::TaskNotCancelable, "m"),
+        (
+            500,
+            json!({"error": {"code": 400, "status": "FAILED_PRECONDITION", "message": "m", "details": info("TASK_NOT_CANCELABLE", a2a)}}),
+            ErrorKind::TaskNotCancelable,
+            "m",
+        ),
         // Another domain's reason does not, and HTTP alone names no A2A error.
-        (404, json!({"error": {"code": 404, "status": "NOT_FOUND", "message": "m", "details": info("TASK_NOT_FOUND", "example.com")}}), ErrorKind::MethodNotFound, "m"),
-        (400, json!({"error": {"code": 400, "status": "FAILED_PRECONDITION", "message": "m"}}), ErrorKind::InvalidRequest, "m"),
-        (400, json!({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": "m"}}), ErrorKind::InvalidParams, "m"),
+        (
+            404,
+            json!({"error": {"code": 404, "status": "NOT_FOUND", "message": "m", "details": info("TASK_NOT_FOUND", "example.com")}}),
+            ErrorKind::MethodNotFound,
+            "m",
+        ),
+        (
+            400,
+            json!({"error": {"code": 400, "status": "FAILED_PRECONDITION", "message": "m"}}),
+            ErrorKind::InvalidRequest,
+            "m",
+        ),
+        (
+            400,
+            json!({"error": {"code": 400, "status": "INVALID_ARGUMENT", "message": "m"}}),
+            ErrorKind::InvalidParams,
+            "m",
+        ),
         // JSON-RPC over REST, bare (0.3 JS) and wrapped.
-        (404, json!({"code": -32001, "message": "m", "data": null}), ErrorKind::TaskNotFound, "m"),
-        (500, json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32002, "message": "m"}}), ErrorKind::TaskNotCancelable, "m"),
+        (
+            404,
+            json!({"code": -32001, "message": "m", "data": null}),
+            ErrorKind::TaskNotFound,
+            "m",
+        ),
+        (
+            500,
+            json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32002, "message": "m"}}),
+            ErrorKind::TaskNotCancelable,
+            "m",
+        ),
         // Problem details (0.3 Go) and FastAPI.
-        (404, json!({"type": "about:blank", "title": "Not Found", "status": 404, "detail": "no such task"}), ErrorKind::MethodNotFound, "no such task"),
-        (409, json!({"detail": "conflict"}), ErrorKind::Internal, "conflict"),
-        (401, json!({"title": "Unauthorized", "status": 401}), ErrorKind::Unauthenticated, "Unauthorized"),
-        (429, json!({"message": "slow down"}), ErrorKind::ResourceExhausted, "slow down"),
-        (503, json!({"message": null, "title": null, "detail": "later"}), ErrorKind::Unavailable, "later"),
+        (
+            404,
+            json!({"type": "about:blank", "title": "Not Found", "status": 404, "detail": "no such task"}),
+            ErrorKind::MethodNotFound,
+            "no such task",
+        ),
+        (
+            409,
+            json!({"detail": "conflict"}),
+            ErrorKind::Internal,
+            "conflict",
+        ),
+        (
+            401,
+            json!({"title": "Unauthorized", "status": 401}),
+            ErrorKind::Unauthenticated,
+            "Unauthorized",
+        ),
+        (
+            429,
+            json!({"message": "slow down"}),
+            ErrorKind::ResourceExhausted,
+            "slow down",
+        ),
+        (
+            503,
+            json!({"message": null, "title": null, "detail": "later"}),
+            ErrorKind::Unavailable,
+            "later",
+        ),
         // Ids of a proxy around the A2A error.
-        (404, json!({"error": {"code": 404, "message": "m", "details": info("TASK_NOT_FOUND", a2a)}, "code": "E17", "message": 5}), ErrorKind::TaskNotFound, "m"),
+        (
+            404,
+            json!({"error": {"code": 404, "message": "m", "details": info("TASK_NOT_FOUND", a2a)}, "code": "E17", "message": 5}),
+            ErrorKind::TaskNotFound,
+            "m",
+        ),
     ] {
         let error = rest::decode_error(status, body.to_string().as_bytes());
-        assert_eq!((error.kind, error.message.as_str()), (kind, message), "{body}");
+        assert_eq!(
+            (error.kind, error.message.as_str()),
+            (kind, message),
+            "{body}"
+        );
     }
 }
 
@@ -45,10 +117,22 @@ fn rest_errors_of_any_shape_are_read() {
 #[test]
 fn bodies_that_are_no_errors_leave_the_status() {
     for body in [
-        "", "<html>502</html>", "null", "7", "[]", "[-32001,null,\"x\"]", "{}", "\"text\"",
-        r#"{"error":"invalid_token"}"#, r#"{"error":{}}"#, r#"{"error":[]}"#,
-        r#"{"error":{"code":"x","message":7}}"#, "\u{feff}", "{\"a\":1,\"a\":2}",
-        r#"{"code":1e300}"#, r#"{"code":-1}"#,
+        "",
+        "<html>502</html>",
+        "null",
+        "7",
+        "[]",
+        "[-32001,null,\"x\"]",
+        "{}",
+        "\"text\"",
+        r#"{"error":"invalid_token"}"#,
+        r#"{"error":{}}"#,
+        r#"{"error":[]}"#,
+        r#"{"error":{"code":"x","message":7}}"#,
+        "\u{feff}",
+        "{\"a\":1,\"a\":2}",
+        r#"{"code":1e300}"#,
+        r#"{"code":-1}"#,
     ] {
         for (status, kind) in [
             (400, ErrorKind::InvalidRequest),
@@ -74,24 +158,56 @@ fn bodies_that_are_no_errors_leave_the_status() {
 #[test]
 fn json_rpc_errors_with_missing_members_are_read() {
     for (error, kind, message) in [
-        (json!({"code": -32001, "message": "m"}), ErrorKind::TaskNotFound, "m"),
-        (json!({"code": -32001, "message": null, "data": null}), ErrorKind::TaskNotFound, ""),
+        (
+            json!({"code": -32001, "message": "m"}),
+            ErrorKind::TaskNotFound,
+            "m",
+        ),
+        (
+            json!({"code": -32001, "message": null, "data": null}),
+            ErrorKind::TaskNotFound,
+            "",
+        ),
         (json!({"code": -32001}), ErrorKind::TaskNotFound, ""),
-        (json!({"code": -32001.0, "message": "m"}), ErrorKind::TaskNotFound, "m"),
-        (json!({"code": null, "message": "m"}), ErrorKind::Other(0), "m"),
+        (
+            json!({"code": -32001.0, "message": "m"}),
+            ErrorKind::TaskNotFound,
+            "m",
+        ),
+        (
+            json!({"code": null, "message": "m"}),
+            ErrorKind::Other(0),
+            "m",
+        ),
         (json!({"message": "m"}), ErrorKind::Other(0), "m"),
-        (json!({"code": -32050, "message": "m", "data": "text"}), ErrorKind::Other(-32050), "m"),
-        (json!({"code": 7, "message": "m", "data": [1, null]}), ErrorKind::Other(7), "m"),
+        (
+            json!({"code": -32050, "message": "m", "data": "text"}),
+            ErrorKind::Other(-32050),
+            "m",
+        ),
+        (
+            json!({"code": 7, "message": "m", "data": [1, null]}),
+            ErrorKind::Other(7),
+            "m",
+        ),
     ] {
         let body = json!({"jsonrpc": "2.0", "id": "1", "result": null, "error": error});
         let read = json_rpc::decode_response(body.to_string().as_bytes()).unwrap_err();
-        assert_eq!((read.kind, read.message.as_str()), (kind, message), "{body}");
+        assert_eq!(
+            (read.kind, read.message.as_str()),
+            (kind, message),
+            "{body}"
+        );
     }
     for body in [r#"{"error":null,"result":{}}"#, r#"{"result":{}}"#] {
         assert_eq!(json_rpc::decode_response(body.as_bytes()).unwrap(), "{}");
     }
     for body in ["{}", r#"{"jsonrpc":"2.0","id":1}"#, r#"{"result":null}"#] {
-        assert_eq!(json_rpc::decode_response(body.as_bytes()).unwrap(), "null", "OP-PDEL-03");
+        assert_eq!(
+            json_rpc::decode_response(body.as_bytes()).unwrap(),
+            "null",
+            "OP-PDEL-03"
+        );
     }
 }
 
@@ -118,7 +234,10 @@ fn metadata_of_any_type_is_read_as_text() {
         .iter()
         .map(|(key, value)| (key.as_str(), value.as_str()))
         .collect();
-    assert_eq!(read, [("l", "[\"a\"]"), ("n", "7"), ("s", "t"), ("z", "null")]);
+    assert_eq!(
+        read,
+        [("l", "[\"a\"]"), ("n", "7"), ("s", "t"), ("z", "null")]
+    );
 }
 
 /// ERR-04, ERR-07: every kind but those that share a code comes back through JSON-RPC, and every
@@ -146,7 +265,10 @@ fn every_error_keeps_its_kind_through_the_bindings() {
     let error = A2aError::invalid_fields(violations.clone());
     let text = rest::encode_error(&error, StatusProfile::V1_0_1);
     let read = rest::decode_error(400, text.as_bytes());
-    assert_eq!((read.kind, read.violations()), (ErrorKind::InvalidParams, &violations[..]));
+    assert_eq!(
+        (read.kind, read.violations()),
+        (ErrorKind::InvalidParams, &violations[..])
+    );
 }
 
 proptest! {

@@ -4,9 +4,9 @@ use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, Strategy, any, prop_oneof, proptest};
 use proptest::sample::{Index, select};
 
+use crate::strategies;
 use crate::support::goldens;
 use crate::targets::TARGETS;
-use crate::strategies;
 
 fn run_all(input: &[u8]) {
     for (_, target) in TARGETS {
@@ -53,9 +53,34 @@ enum Damage {
 
 fn damage() -> impl Strategy<Value = Damage> {
     let words = select(vec![
-        "null", "{", "}", "[", "]", "\"", ":", ",", "\\", "\\u0061", "\\ud800", "1e999", "-0",
-        "18446744073709551616", "\u{feff}", "{}", "[[[[[[[[", "%2F", "%", ":cancel", "?", "&", "=",
-        "\n", "true", "\"\":", "\"task\":{},", "\"id\":\"x\",",
+        "null",
+        "{",
+        "}",
+        "[",
+        "]",
+        "\"",
+        ":",
+        ",",
+        "\\",
+        "\\u0061",
+        "\\ud800",
+        "1e999",
+        "-0",
+        "18446744073709551616",
+        "\u{feff}",
+        "{}",
+        "[[[[[[[[",
+        "%2F",
+        "%",
+        ":cancel",
+        "?",
+        "&",
+        "=",
+        "\n",
+        "true",
+        "\"\":",
+        "\"task\":{},",
+        "\"id\":\"x\",",
     ]);
     prop_oneof![
         (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Damage::Set(at, byte)),

@@ -300,9 +300,8 @@ fn status_messages_without_ids_are_all_kept() {
 /// ST-07: a server refuses to go back, a reader shows what it is told.
 #[test]
 fn an_illegal_state_is_refused_or_shown() {
-    let back = event_of(
-        r#"{"statusUpdate":{"taskId":"t","status":{"state":"TASK_STATE_SUBMITTED"}}}"#,
-    );
+    let back =
+        event_of(r#"{"statusUpdate":{"taskId":"t","status":{"state":"TASK_STATE_SUBMITTED"}}}"#);
     let mut task = begun();
     assert!(matches!(task.apply(&back), Err(ReduceError::Transition(_))));
     task.apply_leniently(&back);

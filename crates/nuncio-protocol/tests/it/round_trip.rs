@@ -26,7 +26,10 @@ where
 }
 
 /// What both bindings make of an outcome, after reading it again.
-fn same_outcome(kind: nuncio_protocol::OperationKind, outcome: &Outcome) -> Result<(), TestCaseError> {
+fn same_outcome(
+    kind: nuncio_protocol::OperationKind,
+    outcome: &Outcome,
+) -> Result<(), TestCaseError> {
     let id = json_rpc::RequestId::text("é\"\\\u{0}");
     let text = json_rpc::encode_outcome(&id, outcome).unwrap();
     let read = json_rpc::decode_outcome(kind, text.as_bytes()).unwrap();

@@ -78,8 +78,7 @@ fn every_int32_field_takes_text() {
     };
     assert_eq!(configs.page_size, 9);
     let text = r#"{"configuration":{"historyLength":"2"}}"#;
-    let Operation::SendMessage(send) =
-        Operation::decode(OperationKind::SendMessage, text).unwrap()
+    let Operation::SendMessage(send) = Operation::decode(OperationKind::SendMessage, text).unwrap()
     else {
         panic!("another operation");
     };
@@ -177,10 +176,21 @@ fn bytes_are_read_in_both_alphabets_and_without_padding() {
     assert_eq!(raw("YQ").unwrap(), b"a");
     assert_eq!(raw("\\u0059Q==").unwrap(), b"a");
     for text in [
-        "Y", "YQ===", "Y Q=", "YQ\\n", "+_-/", "YWFh\u{e9}", "=", "YQ==YQ==",
+        "Y",
+        "YQ===",
+        "Y Q=",
+        "YQ\\n",
+        "+_-/",
+        "YWFh\u{e9}",
+        "=",
+        "YQ==YQ==",
     ] {
         let error = raw(text).unwrap_err();
-        assert_eq!((error.path.as_str(), error.kind), ("raw", json::DecodeErrorKind::Data), "{text}");
+        assert_eq!(
+            (error.path.as_str(), error.kind),
+            ("raw", json::DecodeErrorKind::Data),
+            "{text}"
+        );
     }
     assert_eq!(
         json::encode(&Part::raw(bytes)),
@@ -193,7 +203,10 @@ fn bytes_are_read_in_both_alphabets_and_without_padding() {
 #[test]
 fn enums_are_read_by_name_and_number_and_written_by_name() {
     for state in TaskState::ALL {
-        for value in [format!("\"{}\"", state.as_str()), state.number().to_string()] {
+        for value in [
+            format!("\"{}\"", state.as_str()),
+            state.number().to_string(),
+        ] {
             let status: TaskStatus = read(&format!(r#"{{"state":{value}}}"#)).unwrap();
             assert_eq!(status.state, *state, "{value}");
         }
@@ -240,9 +253,8 @@ fn unknown_enum_values_of_a_request_are_refused() {
         assert_eq!(request.status, None, "{value}");
     }
     for value in ["\"ROLE_SYSTEM\"", "7", "0", "\"ROLE_UNSPECIFIED\"", "null"] {
-        let text = format!(
-            r#"{{"message":{{"messageId":"m","parts":[{{"text":"x"}}],"role":{value}}}}}"#
-        );
+        let text =
+            format!(r#"{{"message":{{"messageId":"m","parts":[{{"text":"x"}}],"role":{value}}}}}"#);
         let operation = Operation::decode(OperationKind::SendMessage, &text).unwrap();
         let error = operation.check(&Default::default()).unwrap_err();
         assert_eq!(error.violations()[0].field, "message.role", "{value}");
@@ -365,7 +377,10 @@ fn free_form_values_keep_every_digit_and_null() {
 /// JSON-09: an empty text that a program set is written no more than an unset one.
 #[test]
 fn empty_texts_are_left_out_when_writing() {
-    let mut artifact = nuncio_protocol::Artifact::new("a", vec![Part::text("x").with_filename("").with_media_type("")]);
+    let mut artifact = nuncio_protocol::Artifact::new(
+        "a",
+        vec![Part::text("x").with_filename("").with_media_type("")],
+    );
     artifact.name = Some(String::new());
     artifact.description = Some(String::new());
     assert_eq!(

@@ -216,5 +216,9 @@ pub(crate) fn object_mut<'a>(
     message: &'a mut Value,
     pointer: &str,
 ) -> &'a mut serde_json::Map<String, Value> {
-    message.pointer_mut(pointer).unwrap().as_object_mut().unwrap()
+    message
+        .pointer_mut(pointer)
+        .unwrap()
+        .as_object_mut()
+        .unwrap()
 }

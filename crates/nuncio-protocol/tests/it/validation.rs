@@ -49,15 +49,47 @@ fn wrong_fields_of_a_message_are_named() {
             json!({"message": {}}),
             &["message.messageId", "message.role", "message.parts"],
         );
-        wrong(kind, message(|m| m["messageId"] = json!("")), &["message.messageId"]);
-        wrong(kind, message(|m| m["messageId"] = json!("a\u{0}")), &["message.messageId"]);
-        wrong(kind, message(|m| m["contextId"] = json!("a\nb")), &["message.contextId"]);
-        wrong(kind, message(|m| m["taskId"] = json!("a\u{7f}")), &["message.taskId"]);
-        wrong(kind, message(|m| m["role"] = json!("ROLE_AGENT")), &["message.role"]);
-        wrong(kind, message(|m| m["role"] = json!("ROLE_UNSPECIFIED")), &["message.role"]);
+        wrong(
+            kind,
+            message(|m| m["messageId"] = json!("")),
+            &["message.messageId"],
+        );
+        wrong(
+            kind,
+            message(|m| m["messageId"] = json!("a\u{0}")),
+            &["message.messageId"],
+        );
+        wrong(
+            kind,
+            message(|m| m["contextId"] = json!("a\nb")),
+            &["message.contextId"],
+        );
+        wrong(
+            kind,
+            message(|m| m["taskId"] = json!("a\u{7f}")),
+            &["message.taskId"],
+        );
+        wrong(
+            kind,
+            message(|m| m["role"] = json!("ROLE_AGENT")),
+            &["message.role"],
+        );
+        wrong(
+            kind,
+            message(|m| m["role"] = json!("ROLE_UNSPECIFIED")),
+            &["message.role"],
+        );
         wrong(kind, message(|m| m["role"] = json!(9)), &["message.role"]);
-        wrong(kind, message(|m| m["parts"] = json!([])), &["message.parts"]);
-        wrong(kind, message(|m| m["parts"] = json!(null)), &["message.parts"]);
+        wrong(
+            kind,
+            message(|m| m["parts"] = json!([])),
+            &["message.parts"],
+        );
+        wrong(
+            kind,
+            message(|m| m["parts"] = json!(null)),
+            &["message.parts"],
+        );
         wrong(
             kind,
             message(|m| m["referenceTaskIds"] = json!(["ok", "a\u{1}"])),
@@ -76,12 +108,20 @@ fn wrong_fields_of_a_configuration_are_named() {
             request["configuration"] = configuration;
             request
         };
-        wrong(kind, configured(json!({"historyLength": -1})), &["configuration.historyLength"]);
+        wrong(
+            kind,
+            configured(json!({"historyLength": -1})),
+            &["configuration.historyLength"],
+        );
         wrong(kind, configured(json!({"historyLength": 0})), &[]);
         let hook = "configuration.taskPushNotificationConfig";
         let hooked = |config: Value| configured(json!({"taskPushNotificationConfig": config}));
         wrong(kind, hooked(json!({})), &[&format!("{hook}.url")]);
-        wrong(kind, hooked(json!({"url": "ftp://x"})), &[&format!("{hook}.url")]);
+        wrong(
+            kind,
+            hooked(json!({"url": "ftp://x"})),
+            &[&format!("{hook}.url")],
+        );
         wrong(
             kind,
             hooked(json!({"url": "/hook", "id": "\u{2}", "authentication": {}})),
@@ -109,7 +149,11 @@ fn wrong_fields_of_reading_a_task_are_named() {
     wrong(kind, json!({}), &["id"]);
     wrong(kind, json!({"id": ""}), &["id"]);
     wrong(kind, json!({"id": "t\r"}), &["id"]);
-    wrong(kind, json!({"id": "t", "historyLength": -1}), &["historyLength"]);
+    wrong(
+        kind,
+        json!({"id": "t", "historyLength": -1}),
+        &["historyLength"],
+    );
     wrong(kind, json!({"historyLength": -1}), &["id", "historyLength"]);
     wrong(kind, json!({"id": "t", "historyLength": 0}), &[]);
 }
@@ -150,7 +194,15 @@ fn wrong_fields_of_webhooks_are_named() {
     wrong(kind, json!({}), &["taskId", "url"]);
     wrong(kind, json!({"taskId": "t"}), &["url"]);
     wrong(kind, json!({"url": "https://x"}), &["taskId"]);
-    for url in ["", "x", "//x", "file:///etc/passwd", "ws://x", "javascript:0", " http://x"] {
+    for url in [
+        "",
+        "x",
+        "//x",
+        "file:///etc/passwd",
+        "ws://x",
+        "javascript:0",
+        " http://x",
+    ] {
         wrong(kind, json!({"taskId": "t", "url": url}), &["url"]);
     }
     for url in ["http://x", "https://x/y?z#f", "HTTPS://x", "hTTp://x"] {
@@ -161,7 +213,11 @@ fn wrong_fields_of_webhooks_are_named() {
         json!({"taskId": "t", "url": "http://x", "authentication": {"credentials": "c"}}),
         &["authentication.scheme"],
     );
-    wrong(kind, json!({"taskId": "t", "url": "http://x", "id": "\u{0}"}), &["id"]);
+    wrong(
+        kind,
+        json!({"taskId": "t", "url": "http://x", "id": "\u{0}"}),
+        &["id"],
+    );
 
     for kind in [
         OperationKind::GetTaskPushNotificationConfig,
@@ -199,38 +255,126 @@ fn limits_hold_on_both_sides() {
     limits.max_list_entries = 2;
     limits.max_url_bytes = 20;
     let cases: Vec<(OperationKind, &str, Box<dyn Fn(usize) -> Value>)> = vec![
-        (OperationKind::SendMessage, "message.messageId", Box::new(|n| message(|m| m["messageId"] = json!("é".repeat(3) + &"x".repeat(n + 2))))),
-        (OperationKind::SendMessage, "message.contextId", Box::new(|n| message(|m| m["contextId"] = json!("x".repeat(n + 8))))),
-        (OperationKind::SendMessage, "message.taskId", Box::new(|n| message(|m| m["taskId"] = json!("x".repeat(n + 8))))),
-        (OperationKind::SendMessage, "message.referenceTaskIds[0]", Box::new(|n| message(|m| m["referenceTaskIds"] = json!(["x".repeat(n + 8)])))),
-        (OperationKind::SendMessage, "message.parts", Box::new(|n| message(|m| m["parts"] = json!(vec![json!({"text": "x"}); n + 3])))),
-        (OperationKind::SendMessage, "message.extensions", Box::new(|n| message(|m| m["extensions"] = json!(vec!["u"; n + 2])))),
-        (OperationKind::SendMessage, "message.referenceTaskIds", Box::new(|n| message(|m| m["referenceTaskIds"] = json!(vec!["u"; n + 2])))),
-        (OperationKind::SendMessage, "configuration.acceptedOutputModes", Box::new(|n| {
-            let mut request = message(|_| {});
-            request["configuration"] = json!({"acceptedOutputModes": vec!["u"; n + 2]});
-            request
-        })),
-        (OperationKind::SendStreamingMessage, "configuration.taskPushNotificationConfig.url", Box::new(|n| {
-            let mut request = message(|_| {});
-            request["configuration"] = json!({"taskPushNotificationConfig": {"url": format!("http://{}", "x".repeat(n + 13))}});
-            request
-        })),
-        (OperationKind::GetTask, "id", Box::new(|n| json!({"id": "x".repeat(n + 8)}))),
-        (OperationKind::CancelTask, "id", Box::new(|n| json!({"id": "x".repeat(n + 8)}))),
-        (OperationKind::SubscribeToTask, "id", Box::new(|n| json!({"id": "x".repeat(n + 8)}))),
-        (OperationKind::ListTasks, "contextId", Box::new(|n| json!({"contextId": "x".repeat(n + 8)}))),
-        (OperationKind::CreateTaskPushNotificationConfig, "taskId", Box::new(|n| json!({"taskId": "x".repeat(n + 8), "url": "http://x"}))),
-        (OperationKind::CreateTaskPushNotificationConfig, "id", Box::new(|n| json!({"taskId": "t", "id": "x".repeat(n + 8), "url": "http://x"}))),
-        (OperationKind::CreateTaskPushNotificationConfig, "url", Box::new(|n| json!({"taskId": "t", "url": format!("http://{}", "x".repeat(n + 13))}))),
-        (OperationKind::GetTaskPushNotificationConfig, "taskId", Box::new(|n| json!({"taskId": "x".repeat(n + 8), "id": "c"}))),
-        (OperationKind::GetTaskPushNotificationConfig, "id", Box::new(|n| json!({"taskId": "t", "id": "x".repeat(n + 8)}))),
-        (OperationKind::ListTaskPushNotificationConfigs, "taskId", Box::new(|n| json!({"taskId": "x".repeat(n + 8)}))),
-        (OperationKind::DeleteTaskPushNotificationConfig, "taskId", Box::new(|n| json!({"taskId": "x".repeat(n + 8), "id": "c"}))),
-        (OperationKind::DeleteTaskPushNotificationConfig, "id", Box::new(|n| json!({"taskId": "t", "id": "x".repeat(n + 8)}))),
+        (
+            OperationKind::SendMessage,
+            "message.messageId",
+            Box::new(|n| message(|m| m["messageId"] = json!("é".repeat(3) + &"x".repeat(n + 2)))),
+        ),
+        (
+            OperationKind::SendMessage,
+            "message.contextId",
+            Box::new(|n| message(|m| m["contextId"] = json!("x".repeat(n + 8)))),
+        ),
+        (
+            OperationKind::SendMessage,
+            "message.taskId",
+            Box::new(|n| message(|m| m["taskId"] = json!("x".repeat(n + 8)))),
+        ),
+        (
+            OperationKind::SendMessage,
+            "message.referenceTaskIds[0]",
+            Box::new(|n| message(|m| m["referenceTaskIds"] = json!(["x".repeat(n + 8)]))),
+        ),
+        (
+            OperationKind::SendMessage,
+            "message.parts",
+            Box::new(|n| message(|m| m["parts"] = json!(vec![json!({"text": "x"}); n + 3]))),
+        ),
+        (
+            OperationKind::SendMessage,
+            "message.extensions",
+            Box::new(|n| message(|m| m["extensions"] = json!(vec!["u"; n + 2]))),
+        ),
+        (
+            OperationKind::SendMessage,
+            "message.referenceTaskIds",
+            Box::new(|n| message(|m| m["referenceTaskIds"] = json!(vec!["u"; n + 2]))),
+        ),
+        (
+            OperationKind::SendMessage,
+            "configuration.acceptedOutputModes",
+            Box::new(|n| {
+                let mut request = message(|_| {});
+                request["configuration"] = json!({"acceptedOutputModes": vec!["u"; n + 2]});
+                request
+            }),
+        ),
+        (
+            OperationKind::SendStreamingMessage,
+            "configuration.taskPushNotificationConfig.url",
+            Box::new(|n| {
+                let mut request = message(|_| {});
+                request["configuration"] = json!({"taskPushNotificationConfig": {"url": format!("http://{}", "x".repeat(n + 13))}});
+                request
+            }),
+        ),
+        (
+            OperationKind::GetTask,
+            "id",
+            Box::new(|n| json!({"id": "x".repeat(n + 8)})),
+        ),
+        (
+            OperationKind::CancelTask,
+            "id",
+            Box::new(|n| json!({"id": "x".repeat(n + 8)})),
+        ),
+        (
+            OperationKind::SubscribeToTask,
+            "id",
+            Box::new(|n| json!({"id": "x".repeat(n + 8)})),
+        ),
+        (
+            OperationKind::ListTasks,
+            "contextId",
+            Box::new(|n| json!({"contextId": "x".repeat(n + 8)})),
+        ),
+        (
+            OperationKind::CreateTaskPushNotificationConfig,
+            "taskId",
+            Box::new(|n| json!({"taskId": "x".repeat(n + 8), "url": "http://x"})),
+        ),
+        (
+            OperationKind::CreateTaskPushNotificationConfig,
+            "id",
+            Box::new(|n| json!({"taskId": "t", "id": "x".repeat(n + 8), "url": "http://x"})),
+        ),
+        (
+            OperationKind::CreateTaskPushNotificationConfig,
+            "url",
+            Box::new(|n| json!({"taskId": "t", "url": format!("http://{}", "x".repeat(n + 13))})),
+        ),
+        (
+            OperationKind::GetTaskPushNotificationConfig,
+            "taskId",
+            Box::new(|n| json!({"taskId": "x".repeat(n + 8), "id": "c"})),
+        ),
+        (
+            OperationKind::GetTaskPushNotificationConfig,
+            "id",
+            Box::new(|n| json!({"taskId": "t", "id": "x".repeat(n + 8)})),
+        ),
+        (
+            OperationKind::ListTaskPushNotificationConfigs,
+            "taskId",
+            Box::new(|n| json!({"taskId": "x".repeat(n + 8)})),
+        ),
+        (
+            OperationKind::DeleteTaskPushNotificationConfig,
+            "taskId",
+            Box::new(|n| json!({"taskId": "x".repeat(n + 8), "id": "c"})),
+        ),
+        (
+            OperationKind::DeleteTaskPushNotificationConfig,
+            "id",
+            Box::new(|n| json!({"taskId": "t", "id": "x".repeat(n + 8)})),
+        ),
     ];
     for (kind, field, params) in cases {
-        assert_eq!(found(kind, &params(0), &limits), Vec::<String>::new(), "{kind:?} {field}");
+        assert_eq!(
+            found(kind, &params(0), &limits),
+            Vec::<String>::new(),
+            "{kind:?} {field}"
+        );
         assert_eq!(found(kind, &params(1), &limits), [field], "{kind:?}");
     }
 }

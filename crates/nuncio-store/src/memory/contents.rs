@@ -99,7 +99,7 @@ impl Contents {
             status_ms: status.timestamp.map_or(0, Timestamp::unix_ms),
             head,
             base_at: new.events.len(),
-            base: Arc::new(new.task),
+            base: new.task,
             log: new.events,
             push_configs: BTreeMap::new(),
             keys: Vec::new(),

@@ -78,7 +78,10 @@ pub(super) struct View {
 
 impl View {
     /// The task.
-    pub(super) fn task(self) -> Result<Task, StoreError> {
+    pub(super) fn task(self) -> Result<Arc<Task>, StoreError> {
+        if self.tail.is_empty() {
+            return Ok(self.base);
+        }
         fold(
             Some(Arc::unwrap_or_clone(self.base)),
             self.tail.iter().map(Event::response),

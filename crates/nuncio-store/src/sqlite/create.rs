@@ -23,7 +23,7 @@ impl Create {
         check_new(&new)?;
         Ok(Self {
             payload: payload(&new.events),
-            snapshot: new.snapshot.then(|| json::encode(&new.task)),
+            snapshot: new.snapshot.then(|| json::encode(new.task.as_ref())),
             new,
         })
     }

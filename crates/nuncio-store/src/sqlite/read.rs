@@ -120,7 +120,7 @@ impl Snapshot {
         connection: &Connection,
         task: i64,
         last: u64,
-    ) -> Result<Task, Failure> {
+    ) -> Result<std::sync::Arc<Task>, Failure> {
         if self.seq == last && self.task.is_some() {
             return Ok(fold(self.task, [])?);
         }

@@ -29,7 +29,7 @@ fn new_task(id: &str) -> NewTask {
         scope: scope(),
         context: "context".into(),
         events: vec![Event::new(Some(1), StreamResponse::Task(task.clone()))],
-        task,
+        task: task.into(),
         snapshot: false,
         idempotency: None,
         lease: None,

@@ -116,7 +116,7 @@ impl Draft {
             scope: self.scope.clone(),
             context: self.context(),
             events: self.log.clone(),
-            task: self.task.clone(),
+            task: self.task.clone().into(),
             snapshot: !running,
             idempotency: None,
             lease: running.then(|| lease("process", 10_000)),

@@ -125,7 +125,7 @@ async fn compare(store: &dyn Store, draft: &Draft) -> Result<(), String> {
         .await
         .unwrap()
         .unwrap();
-    if stored.task != draft.task {
+    if *stored.task != draft.task {
         return Err(format!(
             "loaded {:?}\nexpected {:?}",
             stored.task, draft.task

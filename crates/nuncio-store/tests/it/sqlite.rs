@@ -70,7 +70,7 @@ async fn assert_holds(store: &dyn Store, drafts: &[Draft]) {
     for draft in drafts {
         let stored = store.load(&draft.scope, &draft.id()).await;
         let stored = stored.unwrap().unwrap();
-        assert_eq!(stored.task, draft.task);
+        assert_eq!(*stored.task, draft.task);
         assert_eq!(stored.head.last, draft.log.len() as u64);
     }
     let page = store

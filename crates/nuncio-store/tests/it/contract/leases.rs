@@ -51,7 +51,7 @@ pub(crate) async fn an_expired_run_is_claimed_once(store: &Shared) {
         assert_eq!((&stored.head, &stored.task), (head, &run.stored.task));
     }
     let run = runs.iter().find(|run| run.stored.task.id == working.id());
-    assert_eq!(run.unwrap().stored.task, working.task);
+    assert_eq!(*run.unwrap().stored.task, working.task);
     assert!(claimed(store, 10_001, "third").await.is_empty());
     let one = store
         .claim_expired(at(20_001), lease("third", 30_000), 1)
@@ -102,7 +102,7 @@ pub(crate) async fn an_old_run_is_fenced(store: &Shared) {
         .unwrap()
         .unwrap();
     assert_eq!(stored.head.lease, Some(lease("third", 40_000)));
-    assert_eq!(stored.task, draft.task);
+    assert_eq!(*stored.task, draft.task);
 }
 
 pub(crate) async fn renewing_prolongs_all_of_an_owner(store: &Shared) {

@@ -17,7 +17,7 @@ async fn all(store: &Shared, scope: &Scope, filter: &ListFilter, size: usize) ->
             .await
             .unwrap();
         assert!(page.tasks.len() <= size);
-        ids.extend(page.tasks.into_iter().map(|task| task.id));
+        ids.extend(page.tasks.into_iter().map(|task| task.id.clone()));
         match page.next {
             Some(next) => from = Some(next),
             None => return ids,
@@ -40,7 +40,7 @@ pub(crate) async fn newest_first_then_by_id(store: &Shared) {
     let ids: Vec<_> = ids.iter().map(TaskId::as_str).collect();
     assert_eq!(ids, ["f", "e", "c", "b", "a", "d"]);
     let page = store.list(&ada, &ListFilter::default(), None, 1).await;
-    assert_eq!(page.unwrap().tasks[0], e.task, "the whole task");
+    assert_eq!(*page.unwrap().tasks[0], e.task, "the whole task");
 }
 
 pub(crate) async fn pages_meet_without_gap(store: &Shared) {

@@ -34,7 +34,7 @@ pub(crate) async fn one_of_two_appends_wins(store: &Shared) {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(stored.task, draft.task);
+    assert_eq!(*stored.task, draft.task);
 }
 
 pub(crate) async fn one_of_many_creates_is_new(store: &Shared) {
