@@ -359,11 +359,14 @@ impl A2aError {
     }
 
     fn take_error_info(&mut self, info: &Value) {
-        if info["domain"] == ERROR_DOMAIN
-            && let Some(kind) = info["reason"].as_str().and_then(ErrorKind::from_reason)
-        {
-            self.kind = kind;
-        }
+        let ours = info["domain"] == ERROR_DOMAIN;
+        let kind = info["reason"].as_str().and_then(ErrorKind::from_reason);
+        let Some(kind) = kind.filter(|_| ours) else {
+            // Of another domain, or of a newer version: kept whole (ERR-09).
+            self.details.push(ErrorDetail::Other(info.clone()));
+            return;
+        };
+        self.kind = kind;
         // Values should be text, but one SDK writes any JSON (TRAP-29).
         for (key, value) in info["metadata"].as_object().into_iter().flatten() {
             let text = value

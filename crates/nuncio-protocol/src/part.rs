@@ -115,14 +115,19 @@ impl Serialize for Part {
         if let Some(metadata) = &self.metadata {
             out.serialize_field("metadata", metadata)?;
         }
-        if let Some(filename) = &self.filename {
+        if let Some(filename) = said(&self.filename) {
             out.serialize_field("filename", filename)?;
         }
-        if let Some(media_type) = &self.media_type {
+        if let Some(media_type) = said(&self.media_type) {
             out.serialize_field("mediaType", media_type)?;
         }
         out.end()
     }
+}
+
+/// Text that is set and not empty (JSON-09).
+fn said(text: &Option<String>) -> Option<&str> {
+    text.as_deref().filter(|text| !text.is_empty())
 }
 
 struct Base64<'a>(&'a [u8]);
@@ -176,6 +181,7 @@ impl<'de> de::Visitor<'de> for PartVisitor {
     fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Part, A::Error> {
         let mut content = None;
         let (mut metadata, mut filename, mut media_type) = (None, None, None);
+        let mut media_type_seen = false;
         while let Some(name) = map.next_key::<Cow<'de, str>>()? {
             let next = match &*name {
                 "text" => map.next_value::<Option<String>>()?.map(PartContent::Text),
@@ -196,7 +202,7 @@ impl<'de> de::Visitor<'de> for PartVisitor {
                     None
                 }
                 "mediaType" | "media_type" => {
-                    if media_type.is_some() {
+                    if std::mem::replace(&mut media_type_seen, true) {
                         return Err(de::Error::duplicate_field("mediaType"));
                     }
                     media_type = map

@@ -25,7 +25,7 @@ pub enum ReduceError {
 impl Task {
     /// Folds one event into the task.
     ///
-    /// `Task` replaces everything; a message joins the history; a status moves the former status message to the history; an
+    /// `Task` replaces everything, unless the task has ended; a message joins the history; a status moves the former status message to the history; an
     /// artifact is created, replaced in place, or appended to (parts concatenate, name and
     /// description overwrite, metadata merges, extensions unite). Event metadata is not kept
     /// (EV-07, EV-08, ART-01, ART-04, ST-06).
@@ -35,7 +35,10 @@ impl Task {
     pub fn apply(&mut self, event: &StreamResponse) -> Result<(), ReduceError> {
         match event {
             StreamResponse::Task(task) if task.id == self.id => {
-                *self = task.clone();
+                if task != self {
+                    self.still_open()?;
+                    *self = task.clone();
+                }
                 Ok(())
             }
             StreamResponse::StatusUpdate(update) if update.task_id == self.id => {
@@ -65,11 +68,12 @@ impl Task {
         let Some(message) = self.status.message.take() else {
             return;
         };
-        if !self
-            .history
-            .iter()
-            .any(|said| said.message_id == message.message_id)
-        {
+        let known = !message.message_id.is_empty()
+            && self
+                .history
+                .iter()
+                .any(|said| said.message_id == message.message_id);
+        if !known {
             self.history.push(message);
         }
     }
@@ -107,7 +111,13 @@ impl Task {
         match (known, update.append) {
             (Some(artifact), true) => artifact.append(&update.artifact),
             (Some(artifact), false) => *artifact = update.artifact.clone(),
-            (None, false) => self.artifacts.push(update.artifact.clone()),
+            (None, false) => {
+                // Most tasks have one: no room is kept for others.
+                if self.artifacts.is_empty() {
+                    self.artifacts.reserve_exact(1);
+                }
+                self.artifacts.push(update.artifact.clone());
+            }
             (None, true) => return Err(ReduceError::UnknownArtifact(id.clone())),
         }
         Ok(())
@@ -115,12 +125,14 @@ impl Task {
 
     /// Folds as a reader who may have joined late: what does not fit is taken as well as it can.
     ///
-    /// An appended piece of an unknown artifact begins it (ART-02); an illegal state is shown.
+    /// An appended piece of an unknown artifact begins it (ART-02); an illegal state is shown; a
+    /// whole task replaces also one that has ended, as the last item of a stream may (EV-06).
     pub fn apply_leniently(&mut self, event: &StreamResponse) {
         match (self.apply(event), event) {
             (Err(ReduceError::UnknownArtifact(_)), StreamResponse::ArtifactUpdate(update)) => {
                 self.artifacts.push(update.artifact.clone());
             }
+            (Err(ReduceError::Transition(_)), StreamResponse::Task(task)) => *self = task.clone(),
             (Err(ReduceError::Transition(_)), StreamResponse::StatusUpdate(update))
                 if !self.status.state.is_terminal() =>
             {
@@ -136,10 +148,10 @@ impl Artifact {
     /// Adds a further piece of the same artifact (ART-04).
     pub fn append(&mut self, piece: &Artifact) {
         self.parts.extend(piece.parts.iter().cloned());
-        if piece.name.is_some() {
+        if piece.name.as_ref().is_some_and(|name| !name.is_empty()) {
             self.name.clone_from(&piece.name);
         }
-        if piece.description.is_some() {
+        if piece.description.as_ref().is_some_and(|d| !d.is_empty()) {
             self.description.clone_from(&piece.description);
         }
         if let Some(added) = &piece.metadata {

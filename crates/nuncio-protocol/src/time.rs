@@ -48,9 +48,9 @@ impl Timestamp {
         } else {
             return Err(TimestampError);
         };
-        let in_range = (EARLIEST_MS..=LATEST_MS).contains(&parsed.as_millisecond());
-        if in_range {
-            Ok(Self(parsed))
+        let time = Self(parsed);
+        if (EARLIEST_MS..=LATEST_MS).contains(&time.unix_ms()) {
+            Ok(time)
         } else {
             Err(TimestampError)
         }

@@ -120,6 +120,12 @@ impl Violations<'_> {
         self.parts("message.parts", &message.parts);
         self.entries("message.extensions", message.extensions.len());
         self.entries("message.referenceTaskIds", message.reference_task_ids.len());
+        for (place, id) in message.reference_task_ids.iter().enumerate() {
+            self.id(
+                &format!("message.referenceTaskIds[{place}]"),
+                Some(id.as_str()),
+            );
+        }
     }
 
     fn parts(&mut self, field: &str, parts: &[Part]) {
@@ -168,10 +174,12 @@ impl Violations<'_> {
 }
 
 fn is_absolute_http(url: &str) -> bool {
-    let rest = url
-        .strip_prefix("https://")
-        .or_else(|| url.strip_prefix("http://"));
-    rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', '#']))
+    url.split_once("://").is_some_and(|(scheme, rest)| {
+        let http = ["http", "https"]
+            .iter()
+            .any(|known| scheme.eq_ignore_ascii_case(known));
+        http && !rest.is_empty() && !rest.starts_with(['/', '?', '#'])
+    })
 }
 
 impl Validate for SendMessageRequest {

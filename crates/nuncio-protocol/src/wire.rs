@@ -8,7 +8,7 @@
 //! |---|---|---|---|
 //! | `required` | `T: Default` | default, for validation to judge | always |
 //! | `optional` | `Option<T>` | `None` | if set |
-//! | `text` | `Option<T>` of text | `None`, as is `""` | if set |
+//! | `text` | `Option<T>` of text | `None`, as is `""` | if not empty |
 //! | `list` | `Vec<T>` or map | empty | if not empty |
 //! | `int` | `Option<i32>` | `None` | if set |
 //! | `size` | `i32` | 0 | always |
@@ -179,6 +179,13 @@ macro_rules! write_field {
     (count, $out:ident, $name:literal, $value:expr) => {
         if *$value != 0 {
             $out.serialize_field($name, $value)?
+        }
+    };
+    (text, $out:ident, $name:literal, $value:expr) => {
+        if let Some(value) = $value
+            && !crate::wire::EmptyText::is_empty_text(value)
+        {
+            $out.serialize_field($name, value)?
         }
     };
     (flag, $out:ident, $name:literal, $value:expr) => {

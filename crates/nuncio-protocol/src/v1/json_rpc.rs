@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
+use serde::{Deserialize, de};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -70,7 +70,7 @@ impl<'a> Request<'a> {
     pub fn decode(body: &'a [u8]) -> Result<Self, Box<Refusal>> {
         let refuse = |id, error| Box::new(Refusal { id, error });
         let text = json::check(body).map_err(|error| refuse(RequestId::null(), error.into()))?;
-        let envelope: Envelope<'a> = json::decode_checked(text).map_err(|error| {
+        let envelope: Envelope<'a> = decode_object(text).map_err(|error| {
             let error = match error.kind {
                 DecodeErrorKind::Syntax => error.into(),
                 DecodeErrorKind::Data => not_one_object(text),
@@ -95,6 +95,15 @@ impl<'a> Request<'a> {
             OperationKind::from_name(&self.method).ok_or_else(|| unknown_method(&self.method))?;
         Ok(Operation::decode(kind, self.params)?)
     }
+}
+
+/// Reads the members of an object; a derived reader alone takes a list of their values too.
+fn decode_object<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, DecodeError> {
+    if text.trim_start().starts_with('{') {
+        return json::decode_checked(text);
+    }
+    json::decode_checked::<de::IgnoredAny>(text)?;
+    Err(DecodeError::data("", "expected an object"))
 }
 
 fn not_one_object(text: &str) -> A2aError {
@@ -202,31 +211,21 @@ struct Response<'a> {
     #[serde(borrow, default)]
     result: Option<&'a RawValue>,
     #[serde(default)]
-    error: Option<ErrorObject>,
+    error: Value,
 }
 
-/// A JSON-RPC error object.
-#[derive(Debug, Clone, Deserialize)]
-pub struct ErrorObject {
-    /// The code.
-    #[serde(default)]
-    pub code: i64,
-    /// For people.
-    #[serde(default)]
-    pub message: String,
-    /// Details, free-form.
-    #[serde(default)]
-    pub data: Value,
-}
-
-impl From<ErrorObject> for A2aError {
-    fn from(object: ErrorObject) -> Self {
-        let error = Self::new(ErrorKind::from_json_rpc_code(object.code), object.message);
-        match object.data {
-            Value::Array(details) => error.with_details_json(&details),
-            Value::Null => error,
-            other => error.with_details_json(&[other]),
-        }
+/// Reads an error object; what is missing or of another type takes nothing from the rest (ERR-05).
+fn peer_error(object: &Value) -> A2aError {
+    let code = &object["code"];
+    let code = code
+        .as_i64()
+        .or_else(|| code.as_f64().map(|code| code as i64));
+    let kind = ErrorKind::from_json_rpc_code(code.unwrap_or_default());
+    let error = A2aError::new(kind, object["message"].as_str().unwrap_or_default());
+    match &object["data"] {
+        Value::Array(details) => error.with_details_json(details),
+        Value::Null => error,
+        other => error.with_details_json(std::slice::from_ref(other)),
     }
 }
 
@@ -242,10 +241,14 @@ pub fn decode_response(body: &[u8]) -> Result<&str, A2aError> {
         )
     };
     let text = json::check(body).map_err(invalid)?;
-    let response: Response<'_> = json::decode_checked(text).map_err(invalid)?;
-    match response.error {
-        Some(error) => Err(error.into()),
-        None => Ok(response.result.map_or("null", RawValue::get)),
+    let response: Response<'_> = decode_object(text).map_err(invalid)?;
+    match &response.error {
+        Value::Null => Ok(response.result.map_or("null", RawValue::get)),
+        Value::Object(_) => Err(peer_error(&response.error)),
+        _ => Err(invalid(DecodeError::data(
+            "error",
+            "error is not an object",
+        ))),
     }
 }
 

@@ -62,12 +62,13 @@ pub fn route(method: &str, path: &str) -> Result<Route, RouteError> {
             let [tenant, rest @ ..] = segments.as_slice() else {
                 return Err(RouteError::NotFound);
             };
-            if tenant.is_empty() || RESERVED_TENANTS.contains(tenant) {
+            let tenant = decoded(tenant)?;
+            if tenant.is_empty() || RESERVED_TENANTS.contains(&tenant.as_str()) {
                 return Err(RouteError::NotFound);
             }
             let route = untenanted(method, rest)?;
             Ok(Route {
-                tenant: Some(decoded(tenant)?),
+                tenant: Some(tenant),
                 ..route
             })
         }
@@ -214,7 +215,7 @@ fn agree(field: &str, in_body: &str, in_path: &str) -> Result<(), A2aError> {
 }
 
 fn body_object(kind: OperationKind, body: &[u8]) -> Result<Cow<'_, str>, A2aError> {
-    let text = json::check(body)?.trim();
+    let text = json::check(body)?.trim_matches([' ', '\t', '\r', '\n']);
     let optional = kind == OperationKind::CancelTask;
     match text.as_bytes().first() {
         None if optional => Ok("{}".into()),
@@ -307,6 +308,7 @@ const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
 pub fn encode_request(operation: &Operation) -> HttpRequest {
     let prefix = operation
         .tenant()
+        .filter(|tenant| !tenant.is_empty())
         .map(|tenant| format!("/{}", segment(tenant)))
         .unwrap_or_default();
     let request = |method, path: String, body| HttpRequest {
@@ -354,7 +356,7 @@ pub fn encode_request(operation: &Operation) -> HttpRequest {
         }
         Operation::ListTaskPushNotificationConfigs(r) => {
             let mut query = form_urlencoded::Serializer::new(String::new());
-            if r.page_size > 0 {
+            if r.page_size != 0 {
                 query.append_pair("pageSize", &r.page_size.to_string());
             }
             if let Some(token) = &r.page_token {
@@ -460,9 +462,14 @@ pub fn decode_outcome(kind: OperationKind, body: &[u8]) -> Result<Outcome, A2aEr
 /// The peer's error, or [`ErrorKind::InvalidAgentResponse`].
 pub fn decode_event(data: &[u8]) -> Result<StreamResponse, A2aError> {
     let text = json::check(data).map_err(super::json_rpc::unreadable)?;
-    json::decode_checked(text).map_err(|unreadable| match decode_error(500, data) {
-        error if error.kind != ErrorKind::InvalidAgentResponse => error,
-        _ => super::json_rpc::unreadable(unreadable),
+    json::decode_checked(text).map_err(|unreadable| {
+        let told = json::decode_checked::<Value>(text)
+            .is_ok_and(|value| value["error"].is_object() || value["code"].is_i64());
+        if told {
+            decode_error(500, data)
+        } else {
+            super::json_rpc::unreadable(unreadable)
+        }
     })
 }
 

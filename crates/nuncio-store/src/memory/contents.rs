@@ -6,6 +6,7 @@ use std::sync::Arc;
 use nuncio_protocol::{PushConfigId, TaskId, TaskPushNotificationConfig, Timestamp};
 
 use super::entry::Entry;
+use super::log::Log;
 use super::scope::{KeyUse, ScopeLists};
 use crate::input::{check_append, check_new, check_transition, may_write};
 use crate::{
@@ -100,7 +101,7 @@ impl Contents {
             head,
             base_at: new.events.len(),
             base: new.task,
-            log: new.events,
+            log: Log::Live(new.events),
             push_configs: BTreeMap::new(),
             keys: Vec::new(),
         };
@@ -247,6 +248,11 @@ impl Contents {
 
     /// Counts a task as ended, and forgets the oldest ones beyond the bound.
     fn finish(&mut self, task: TaskId) {
+        if let Some(entry) = self.tasks.get_mut(&task)
+            && entry.base_at == entry.log.len()
+        {
+            entry.log.end();
+        }
         self.finished.push_back(task);
         while self.finished.len() > self.max_finished {
             let oldest = self.finished.pop_front();

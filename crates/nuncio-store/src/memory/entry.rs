@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use nuncio_protocol::{ContextId, Event, PushConfigId, Task, TaskId};
 
+use super::log::Log;
 use super::scope::Place;
 use crate::fold::fold;
 use crate::{Append, Head, LeaseChange, PushConfigRow, StoreError};
@@ -21,8 +22,7 @@ pub(super) struct Entry {
     /// The task as of position `base_at`.
     pub(super) base: Arc<Task>,
     pub(super) base_at: usize,
-    /// The whole log; position n stands at n - 1.
-    pub(super) log: Vec<Event>,
+    pub(super) log: Log,
     pub(super) push_configs: BTreeMap<PushConfigId, PushConfigRow>,
     /// The keys that lead here.
     pub(super) keys: Vec<Arc<str>>,
@@ -64,7 +64,7 @@ impl Entry {
     pub(super) fn view(&self) -> View {
         View {
             base: Arc::clone(&self.base),
-            tail: self.log[self.base_at..].to_vec(),
+            tail: self.log.tail(self.base_at),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 mod contents;
 mod entry;
+mod log;
 mod scope;
 mod store;
 

@@ -181,13 +181,13 @@ impl Store for MemoryStore {
         after: u64,
         limit: usize,
     ) -> StoreFuture<'a, Vec<Event>> {
-        at_once(self.read().map(|contents| {
-            let log = contents
-                .entry(scope, task)
-                .map_or(&[][..], |entry| &entry.log);
-            let start = usize::try_from(after).unwrap_or(usize::MAX).min(log.len());
-            log[start..].iter().take(limit).cloned().collect()
-        }))
+        at_once(
+            self.read()
+                .and_then(|contents| match contents.entry(scope, task) {
+                    Some(entry) => entry.log.read(after, limit),
+                    None => Ok(Vec::new()),
+                }),
+        )
     }
 
     fn list<'a>(

@@ -1,9 +1,11 @@
 //! Writes that share a transaction.
 
 use std::collections::HashMap;
+use std::thread::ThreadId;
 
 use nuncio_protocol::TaskState;
 use rusqlite::{Connection, OptionalExtension as _, params};
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::failure::Failure;
@@ -27,6 +29,9 @@ pub(super) trait Queued: Send {
     /// Runs the write and keeps its reply.
     fn apply(&mut self, batch: &mut Batch<'_>) -> rusqlite::Result<()>;
 
+    /// Where the caller waits.
+    fn origin(&self) -> &Origin;
+
     /// Gives the caller the reply, or the error that befell the transaction.
     fn answer(self: Box<Self>, committed: Result<(), StoreError>);
 }
@@ -36,6 +41,24 @@ pub(super) struct Pending<W: Write> {
     pub(super) write: W,
     pub(super) outcome: Option<Result<W::Reply, StoreError>>,
     pub(super) reply: oneshot::Sender<Result<W::Reply, StoreError>>,
+    pub(super) origin: Origin,
+}
+
+/// Where a caller waits for its reply.
+#[derive(Clone)]
+pub(super) struct Origin {
+    pub(super) thread: ThreadId,
+    pub(super) runtime: Option<Handle>,
+}
+
+impl Origin {
+    /// The thread this runs on.
+    pub(super) fn here() -> Self {
+        Self {
+            thread: std::thread::current().id(),
+            runtime: Handle::try_current().ok(),
+        }
+    }
 }
 
 impl<W: Write> Queued for Pending<W> {
@@ -46,6 +69,10 @@ impl<W: Write> Queued for Pending<W> {
             Err(Failure::Sql(error)) => return Err(error),
         };
         Ok(())
+    }
+
+    fn origin(&self) -> &Origin {
+        &self.origin
     }
 
     fn answer(self: Box<Self>, committed: Result<(), StoreError>) {

@@ -176,7 +176,7 @@ fn set_up(connection: &Connection, synchronous: &str) -> rusqlite::Result<()> {
          PRAGMA foreign_keys = OFF;
          PRAGMA trusted_schema = OFF;
          PRAGMA temp_store = MEMORY;
-         PRAGMA cache_size = -32768;
+         PRAGMA cache_size = -8192;
          PRAGMA journal_size_limit = 67108864;
          PRAGMA wal_autocheckpoint = 0;"
     ))

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use super::batch::{Batch, Pending, Queued, ScopeNumbers, Write};
+use super::batch::{Batch, Origin, Pending, Queued, ScopeNumbers, Write};
 use super::connection::{BUSY_TIMEOUT, ProcessLock, SqliteOptions, open_writer};
 use super::failure::{is_of_one_write, translate};
 use crate::StoreError;
@@ -65,6 +65,7 @@ impl Writer {
             write,
             outcome: None,
             reply,
+            origin: Origin::here(),
         };
         let request = Request::Write(Box::new(pending));
         let sent = self.requests.send(request).await;
@@ -272,8 +273,31 @@ fn told(fault: Fault) -> StoreError {
     }
 }
 
+/// Gives the callers their replies, in one go for each of their threads.
+///
+/// Waking a runtime costs a system call: one for all callers of a thread is enough.
 fn answer(writes: Vec<Box<dyn Queued>>, committed: &Result<(), StoreError>) {
+    let mut groups: Vec<(Origin, Vec<Box<dyn Queued>>)> = Vec::new();
     for write in writes {
-        write.answer(committed.clone());
+        let thread = write.origin().thread;
+        match groups
+            .iter_mut()
+            .find(|(origin, _)| origin.thread == thread)
+        {
+            Some((_, group)) => group.push(write),
+            None => groups.push((write.origin().clone(), vec![write])),
+        }
+    }
+    for (origin, group) in groups {
+        let committed = committed.clone();
+        let give = move || {
+            for write in group {
+                write.answer(committed.clone());
+            }
+        };
+        match origin.runtime {
+            Some(runtime) => drop(runtime.spawn(async { give() })),
+            None => give(),
+        }
     }
 }

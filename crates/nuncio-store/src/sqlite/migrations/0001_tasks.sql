@@ -23,9 +23,12 @@ CREATE TABLE tasks (
     lease_until_ms INTEGER,
     created_ms     INTEGER NOT NULL
 ) STRICT;
+-- Every index over status_ms moves an entry whenever a task ends, and most tasks end completed.
+-- So there is one of all tasks, one of those that are not completed, and the few tasks of a
+-- conversation are sorted when they are asked for.
 CREATE INDEX tasks_by_time    ON tasks (scope, status_ms, id);
-CREATE INDEX tasks_by_state   ON tasks (scope, state, status_ms, id);
-CREATE INDEX tasks_by_context ON tasks (scope, context, status_ms, id, state);
+CREATE INDEX tasks_by_state   ON tasks (scope, state, status_ms, id) WHERE state <> 3;
+CREATE INDEX tasks_by_context ON tasks (scope, context);
 CREATE INDEX tasks_waiting    ON tasks (scope, context) WHERE state = 6;
 CREATE INDEX tasks_orphaned   ON tasks (number) WHERE lease_owner IS NULL AND state IN (1, 2);
 CREATE INDEX tasks_leased     ON tasks (lease_owner, lease_until_ms, state) WHERE lease_owner IS NOT NULL;

@@ -41,7 +41,10 @@ pub(crate) async fn a_created_task_is_loaded_as_it_was_written(store: &Shared) {
     store.create(rested.create()).await.unwrap();
     let stored = store.load(&rested.scope, &rested.id()).await.unwrap();
     let stored = stored.unwrap();
-    assert_eq!((Task::clone(&stored.task), stored.head.epoch), (rested.task, 0));
+    assert_eq!(
+        (Task::clone(&stored.task), stored.head.epoch),
+        (rested.task, 0)
+    );
 }
 
 pub(crate) async fn broken_input_is_refused(store: &Shared) {
@@ -159,7 +162,10 @@ pub(crate) async fn a_key_of_an_append_is_found(store: &Shared) {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!((Task::clone(&stored.task), stored.head.last), (draft.task, 2));
+    assert_eq!(
+        (Task::clone(&stored.task), stored.head.last),
+        (draft.task, 2)
+    );
 }
 
 pub(crate) async fn an_append_needs_the_newest_position(store: &Shared) {
@@ -226,7 +232,10 @@ pub(crate) async fn a_terminal_task_is_frozen(store: &Shared) {
             .await
             .unwrap()
             .unwrap();
-        assert_eq!((Task::clone(&stored.task), stored.head.epoch), (draft.task, 1));
+        assert_eq!(
+            (Task::clone(&stored.task), stored.head.epoch),
+            (draft.task, 1)
+        );
     }
 }
 
@@ -359,7 +368,12 @@ pub(crate) async fn status_time_never_goes_back(store: &Shared) {
     back.status_time = at(10);
     store.append(back).await.unwrap();
     let page = store.list(&first.scope, &Default::default(), None, 9).await;
-    let ids: Vec<_> = page.unwrap().tasks.into_iter().map(|t| t.id.clone()).collect();
+    let ids: Vec<_> = page
+        .unwrap()
+        .tasks
+        .into_iter()
+        .map(|t| t.id.clone())
+        .collect();
     assert_eq!(ids, ["a".into(), "b".into()]);
 }
 
