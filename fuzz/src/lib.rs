@@ -19,8 +19,8 @@ use nuncio_protocol::{
     AgentCard, Limits, Operation, OperationKind, Part, StatusProfile, StreamResponse, Task,
     Timestamp, Validate as _, json,
 };
-use serde::de::{self, Deserialize, DeserializeOwned, Deserializer};
 use serde::Serialize;
+use serde::de::{self, Deserialize, DeserializeOwned, Deserializer};
 
 /// A target's name and body.
 pub type Target = (&'static str, fn(&[u8]));
@@ -124,7 +124,9 @@ fn round_trip_over_rest(operation: &Operation) {
     };
     let route = rest::route(request.method, path).expect("our own path");
     let body = request.body.unwrap_or_default();
-    let again = route.operation(query, body.as_bytes()).expect("our own request");
+    let again = route
+        .operation(query, body.as_bytes())
+        .expect("our own request");
     assert_eq!(&again, operation);
 }
 
@@ -190,7 +192,10 @@ pub fn timestamp(data: &[u8]) {
     if let Ok(time) = Timestamp::parse(text) {
         let written = time.to_string();
         assert_eq!(Timestamp::parse(&written), Ok(time), "{text}");
-        assert!(written.ends_with('Z') && written.as_bytes()[4] == b'-', "{written}");
+        assert!(
+            written.ends_with('Z') && written.as_bytes()[4] == b'-',
+            "{written}"
+        );
         assert!(!written.starts_with("0000"), "{written}");
         assert!(matches!(written.len(), 24 | 27 | 30), "{written}");
         let floor = Timestamp::from_unix_ms(time.unix_ms());

@@ -8,7 +8,7 @@ use url::Url;
 
 use crate::card::{self, CardCache, DiscoveryError};
 use crate::client::{Inner, Route};
-use crate::credentials::{Credentials, Keyring};
+use crate::credentials::{Attachment, Credentials, HeaderError, Keyring};
 use crate::{Client, FollowPolicy, RetryPolicy, Timeouts, choose, sse};
 
 /// Why there is no client.
@@ -24,9 +24,12 @@ pub enum ConnectError {
         /// What it offers.
         offered: Vec<String>,
     },
-    /// Credentials were given without the address they are for.
-    #[error("credentials for a card at hand need the address they are for")]
+    /// Credentials or headers were given without the address they are for.
+    #[error("credentials and headers for a card at hand need the address they are for")]
     UnboundCredentials,
+    /// A header or a credential that cannot be sent.
+    #[error(transparent)]
+    Header(#[from] HeaderError),
     /// An address the credentials are for cannot be read.
     #[error("\"{0}\" is not an http or https URL")]
     NotAUrl(String),
@@ -48,8 +51,7 @@ fn list(offered: &[String]) -> String {
 pub struct ClientBuilder {
     egress: Egress,
     binding: Option<Binding>,
-    unbound: Option<Credentials>,
-    bound: Vec<(String, Credentials)>,
+    attachments: Vec<(Option<String>, Result<Attachment, HeaderError>)>,
     timeouts: Timeouts,
     extensions: Vec<String>,
     retry: RetryPolicy,
@@ -65,8 +67,7 @@ impl ClientBuilder {
         Self {
             egress,
             binding: None,
-            unbound: None,
-            bound: Vec::new(),
+            attachments: Vec::new(),
             timeouts: Timeouts::default(),
             extensions: Vec::new(),
             retry: RetryPolicy::default(),
@@ -85,16 +86,41 @@ impl ClientBuilder {
     }
 
     /// Proves with these who is calling, at the origin of the address given to [`Self::connect`].
+    ///
+    /// May be repeated: all of them are sent, but of several for the `Authorization` header the
+    /// last one only.
     #[must_use]
-    pub fn credentials(mut self, credentials: Credentials) -> Self {
-        self.unbound = Some(credentials);
-        self
+    pub fn credentials(self, credentials: Credentials) -> Self {
+        self.attach(None, Attachment::credentials(&credentials))
     }
 
     /// Proves with these who is calling, at the origin of `url` and nowhere else.
+    ///
+    /// May be repeated, for one origin too.
     #[must_use]
-    pub fn credentials_for(mut self, url: impl Into<String>, credentials: Credentials) -> Self {
-        self.bound.push((url.into(), credentials));
+    pub fn credentials_for(self, url: impl Into<String>, credentials: Credentials) -> Self {
+        self.attach(Some(url.into()), Attachment::credentials(&credentials))
+    }
+
+    /// Sends a header with every request to the origin of the address given to [`Self::connect`].
+    ///
+    /// May be repeated. Like credentials it goes to no other origin and is never shown. What the
+    /// client sets itself (`A2A-Version` and the like) and what belongs to HTTP (`Host`) is refused
+    /// when the client is made; see [`crate::check_header`].
+    #[must_use]
+    pub fn header(self, name: &str, value: &str) -> Self {
+        self.attach(None, Attachment::header(name, value))
+    }
+
+    /// As [`Self::header`], for the origin of `url`.
+    #[must_use]
+    pub fn header_for(self, url: impl Into<String>, name: &str, value: &str) -> Self {
+        self.attach(Some(url.into()), Attachment::header(name, value))
+    }
+
+    /// What is wrong with an attachment is told when the client is made.
+    fn attach(mut self, url: Option<String>, made: Result<Attachment, HeaderError>) -> Self {
+        self.attachments.push((url, made));
         self
     }
 
@@ -163,8 +189,8 @@ impl ClientBuilder {
     /// Chooses an interface of a card at hand.
     ///
     /// # Errors
-    /// [`ConnectError`]; credentials must have come with their address
-    /// ([`Self::credentials_for`]), since a card is no authority on where secrets go.
+    /// [`ConnectError`]; credentials and headers must have come with their address
+    /// ([`Self::credentials_for`], [`Self::header_for`]), since a card is no authority on where secrets go.
     pub fn build(self, card: AgentCard) -> Result<Client, ConnectError> {
         let keyring = self.keyring(None)?;
         self.assemble(card, keyring, None, None)
@@ -172,18 +198,11 @@ impl ClientBuilder {
 
     fn keyring(&self, connecting: Option<&str>) -> Result<Keyring, ConnectError> {
         let mut keyring = Keyring::default();
-        let mut put = |url: &str, credentials: &Credentials| {
+        for (url, made) in &self.attachments {
+            let url = url.as_deref().or(connecting);
+            let url = url.ok_or(ConnectError::UnboundCredentials)?;
             let parsed = card::parse(url).ok_or_else(|| ConnectError::NotAUrl(url.to_owned()))?;
-            keyring.put(&parsed, credentials.clone());
-            Ok::<_, ConnectError>(())
-        };
-        match (&self.unbound, connecting) {
-            (Some(credentials), Some(url)) => put(url, credentials)?,
-            (Some(_), None) => return Err(ConnectError::UnboundCredentials),
-            (None, _) => {}
-        }
-        for (url, credentials) in &self.bound {
-            put(url, credentials)?;
+            keyring.put(&parsed, made.clone()?);
         }
         Ok(keyring)
     }

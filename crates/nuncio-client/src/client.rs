@@ -13,7 +13,7 @@ use crate::card::CardCache;
 use crate::choose::Choice;
 use crate::credentials::Keyring;
 use crate::sender::{self, Sender};
-use crate::{ClientBuilder, ConnectError, FollowPolicy, RetryPolicy, Timeouts};
+use crate::{FollowPolicy, RetryPolicy, Timeouts};
 
 /// One usable interface with its framing.
 #[derive(Debug, Clone)]
@@ -67,14 +67,6 @@ impl Client {
             inner: Arc::new(inner),
             timeouts,
         }
-    }
-
-    /// A client for the agent of a card at hand.
-    ///
-    /// # Errors
-    /// As [`ClientBuilder::build`].
-    pub fn from_card(card: AgentCard, builder: ClientBuilder) -> Result<Self, ConnectError> {
-        builder.build(card)
     }
 
     /// The agent's card.

@@ -203,6 +203,7 @@ impl Client {
                 }
                 Err(error) => return Err(error.told(deadline)),
             };
+            tracing::debug!("trying again in {} ms", delay.as_millis());
             self.pause(delay, deadline).await;
             attempt += 1;
         }
@@ -246,7 +247,7 @@ impl Client {
                     return Ok(Head { route, response });
                 }
                 Err(error) if error.is_connect() => {
-                    tracing::debug!(interface.url = %route.interface.url, "no connection");
+                    tracing::debug!("no connection to {}", route.interface.url);
                     last.get_or_insert(error);
                 }
                 Err(error) => return Err(error),
@@ -269,6 +270,7 @@ impl Client {
             .map_err(SendError::Request)?;
         request.body = prepared.body;
         request.timeouts = self.limits().of_attempt(deadline.left());
+        let request = self.keyring().attach(request);
         self.egress().send(request).await.map_err(SendError::Egress)
     }
 

@@ -16,7 +16,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 impl Client {
-    /// The headers of one request; credentials only if they are for its origin.
+    /// The headers of one request, without what proves who is calling.
     pub(crate) fn headers(
         &self,
         call: &Call,
@@ -55,9 +55,6 @@ impl Client {
             && operation.kind().streams()
         {
             headers.insert(LAST_EVENT_ID, HeaderValue::from(position));
-        }
-        if let Some((name, value)) = self.keyring().header(&request.url)? {
-            headers.insert(name, value);
         }
         Ok(headers)
     }

@@ -31,7 +31,7 @@ pub use builder::{ClientBuilder, ConnectError};
 pub use card::{CardCache, Discovered, DiscoveryError, Try, TryOutcome, discover};
 pub use client::Client;
 pub use conversation::{Conversation, ConversationState, RestoreError};
-pub use credentials::Credentials;
+pub use credentials::{ApiKeyPlace, Credentials, HeaderError, check_header};
 pub use failure::{Cause, cause, task_id};
 pub use reply::Reply;
 pub use retry::{Backoff, FollowPolicy, RetryPolicy};

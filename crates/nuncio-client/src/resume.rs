@@ -156,6 +156,7 @@ impl Following {
             // A stream that lost nothing says so by ending; see `reading`.
             None => Ok(()),
             Some(Err(error)) if is_passing(&error) && self.id.is_some() => {
+                tracing::debug!("the stream is lost: {error}");
                 self.mode = if self.resumed_in_vain() {
                     Mode::Poll
                 } else {

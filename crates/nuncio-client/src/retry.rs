@@ -56,9 +56,11 @@ impl Default for RetryPolicy {
 /// How a task is followed when its stream is lost, or when there is none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FollowPolicy {
-    /// How many attempts in a row to get a lost stream, or a poll, back; 6.
+    /// How many attempts in a row to get a lost stream, or a poll, back; 8.
+    ///
+    /// With the delays between them they give an agent that restarts more than 15 s.
     pub attempts: u32,
-    /// The delays between those: 250 ms, doubling, 10 s at most.
+    /// The delays between those: 250 ms, doubling, 5 s at most.
     pub reconnect: Backoff,
     /// The delays between polls that show no change: 100 ms, growing by half, 5 s at most.
     pub poll: Backoff,
@@ -71,11 +73,11 @@ pub struct FollowPolicy {
 impl Default for FollowPolicy {
     fn default() -> Self {
         Self {
-            attempts: 6,
+            attempts: 8,
             reconnect: Backoff {
                 first: Duration::from_millis(250),
                 factor: 2.0,
-                cap: Duration::from_secs(10),
+                cap: Duration::from_secs(5),
             },
             poll: Backoff {
                 first: Duration::from_millis(100),

@@ -11,7 +11,7 @@ use url::Url;
 use crate::resolve::{GuardedResolver, ResolveError};
 use crate::{
     EgressError, EgressPolicy, EgressRequest, EgressResponse, Limit, Refusal, Resolve, Rule,
-    SystemResolver, target,
+    SystemResolver, target, wire,
 };
 
 /// The guarded HTTP client. Cloning shares its connections.
@@ -118,47 +118,39 @@ impl Egress {
     /// [`EgressError`]; [`EgressError::is_connect`] tells that nothing was sent.
     pub async fn send(&self, request: EgressRequest) -> Result<EgressResponse, EgressError> {
         target::judge(&request.url, &self.policy)?;
+        wire::request(&request);
         let started = Instant::now();
         let limits = request.timeouts;
         let origin = shown(&request.url);
         let (client, proxy) = self.route(&request.url);
-        let mut built = reqwest::Request::new(request.method, request.url);
-        *built.headers_mut() = request.headers;
-        if !request.body.is_empty() {
-            *built.body_mut() = Some(request.body.into());
-        }
         let total = limits.total.map(|after| (started + after, after));
         let first = limits
             .first_byte
             .map(|after| (started + after, Limit::FirstByte, after));
         let whole = total.map(|(at, after)| (at, Limit::Total, after));
         let nearest = [first, whole].into_iter().flatten().min_by_key(|l| l.0);
-        let answer = match nearest {
-            None => client.execute(built).await,
-            Some((at, limit, after)) => {
-                match tokio::time::timeout_at(at, client.execute(built)).await {
-                    Ok(answer) => answer,
-                    Err(_) => {
-                        return Err(EgressError::Timeout {
-                            origin,
-                            limit,
-                            after,
-                        });
-                    }
-                }
+        let answer = client.execute(request.into_reqwest());
+        let answer = match within(nearest, answer).await {
+            Ok(answer) => answer,
+            Err((limit, after)) => {
+                return Err(EgressError::Timeout {
+                    origin,
+                    limit,
+                    after,
+                });
             }
         };
-        match answer {
-            Ok(inner) => Ok(EgressResponse {
-                inner,
-                origin,
-                proxy,
-                idle: limits.idle,
-                total,
-                max_bytes: self.policy.max_response_bytes,
-            }),
-            Err(error) => Err(self.explain(&error, origin, proxy)),
-        }
+        let inner = answer.map_err(|error| self.explain(&error, origin.clone(), proxy.clone()))?;
+        wire::head(&inner, started.elapsed());
+        Ok(EgressResponse {
+            inner,
+            origin,
+            proxy,
+            idle: limits.idle,
+            total,
+            max_bytes: self.policy.max_response_bytes,
+            wire: wire::Body::default(),
+        })
     }
 
     /// The client for a URL, and the proxy it goes through.
@@ -212,6 +204,22 @@ impl Egress {
     }
 }
 
+/// A moment, the limit that is hit then, and its value.
+pub(crate) type Nearest = Option<(Instant, Limit, Duration)>;
+
+/// Waits for some work as long as the nearest limit allows.
+pub(crate) async fn within<T>(
+    nearest: Nearest,
+    work: impl Future<Output = T>,
+) -> Result<T, (Limit, Duration)> {
+    match nearest {
+        None => Ok(work.await),
+        Some((at, limit, after)) => tokio::time::timeout_at(at, work)
+            .await
+            .map_err(|_| (limit, after)),
+    }
+}
+
 /// Every TLS user of the process takes the same provider; one installed earlier stays.
 fn install_crypto_provider() {
     static ONCE: Once = Once::new();
@@ -233,6 +241,7 @@ fn build(
         .no_proxy()
         .https_only(policy.https_only)
         .connect_timeout(policy.connect_timeout)
+        .tls_danger_accept_invalid_certs(policy.accept_any_certificate)
         .user_agent(&policy.user_agent)
         .dns_resolver(Arc::new(resolver));
     if let Some(url) = proxy {

@@ -4,7 +4,8 @@
 //! literal addresses, names of the local host); then the addresses its name resolves to are judged
 //! inside the connector, and only a judged address is ever dialled, so that a name cannot change
 //! its mind between check and use. Redirects are answers like any other and are never followed; no
-//! proxy is used unless the policy names one. What a request says is left to others.
+//! proxy is used unless the policy names one. What a request says is left to others; what went over
+//! the wire can be watched in the log (target `nuncio::wire`, level TRACE).
 
 mod address;
 mod egress;
@@ -15,6 +16,7 @@ mod request;
 mod resolve;
 mod response;
 mod target;
+mod wire;
 
 pub use egress::Egress;
 pub use error::{EgressError, Limit, Refusal, Rule};

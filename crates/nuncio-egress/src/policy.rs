@@ -27,6 +27,12 @@ pub struct EgressPolicy {
     pub proxy: Option<ProxyPolicy>,
     /// Further root certificates in PEM, beside the system's.
     pub extra_roots_pem: Vec<String>,
+    /// Whether TLS certificates are taken unseen: expired, of another host, signed by nobody. Off.
+    ///
+    /// **Dangerous.** With it, anybody on the way can read and change everything, credentials
+    /// included. Only for development, and only by the word of the person who runs the program:
+    /// neither a card nor an agent has a say in it. Which addresses may be dialled stays the same.
+    pub accept_any_certificate: bool,
     /// What requests say they come from.
     pub user_agent: String,
 }
@@ -41,6 +47,7 @@ impl Default for EgressPolicy {
             max_response_bytes: 10 << 20,
             proxy: None,
             extra_roots_pem: Vec::new(),
+            accept_any_certificate: false,
             user_agent: concat!("nuncio/", env!("CARGO_PKG_VERSION")).to_owned(),
         }
     }

@@ -1,5 +1,6 @@
 //! What is to be sent, and how long it may take.
 
+use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -44,6 +45,19 @@ pub struct EgressRequest {
     pub body: Bytes,
     /// The limits.
     pub timeouts: Timeouts,
+    secret_query: SecretQuery,
+}
+
+/// Parameters that must not show in a log.
+#[derive(Clone, Default)]
+struct SecretQuery(Vec<(String, String)>);
+
+impl fmt::Debug for SecretQuery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list()
+            .entries(self.0.iter().map(|(name, _)| name))
+            .finish()
+    }
 }
 
 impl EgressRequest {
@@ -55,6 +69,7 @@ impl EgressRequest {
             headers: HeaderMap::new(),
             body: Bytes::new(),
             timeouts: Timeouts::default(),
+            secret_query: SecretQuery::default(),
         }
     }
 
@@ -78,10 +93,34 @@ impl EgressRequest {
         self
     }
 
+    /// The same request with a parameter in its query that is a secret: sent, and never shown.
+    #[must_use]
+    pub fn secret_query(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.secret_query.0.push((name.into(), value.into()));
+        self
+    }
+
     /// The same request with time limits.
     #[must_use]
     pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
         self
+    }
+
+    /// The names of the secret parameters.
+    pub(crate) fn secret_names(&self) -> impl Iterator<Item = &str> {
+        self.secret_query.0.iter().map(|(name, _)| name.as_str())
+    }
+
+    pub(crate) fn into_reqwest(mut self) -> reqwest::Request {
+        if !self.secret_query.0.is_empty() {
+            self.url.query_pairs_mut().extend_pairs(self.secret_query.0);
+        }
+        let mut request = reqwest::Request::new(self.method, self.url);
+        *request.headers_mut() = self.headers;
+        if !self.body.is_empty() {
+            *request.body_mut() = Some(self.body.into());
+        }
+        request
     }
 }

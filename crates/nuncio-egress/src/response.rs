@@ -6,7 +6,9 @@ use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, StatusCode};
 use tokio::time::Instant;
 
+use crate::egress::{innermost, within};
 use crate::error::{EgressError, Limit};
+use crate::wire;
 
 /// An answer whose body has not been read yet.
 ///
@@ -19,6 +21,7 @@ pub struct EgressResponse {
     pub(crate) idle: Option<Duration>,
     pub(crate) total: Option<(Instant, Duration)>,
     pub(crate) max_bytes: u64,
+    pub(crate) wire: wire::Body,
 }
 
 impl EgressResponse {
@@ -48,25 +51,19 @@ impl EgressResponse {
             .map(|idle| (Instant::now() + idle, Limit::Idle, idle));
         let total = self.total.map(|(at, after)| (at, Limit::Total, after));
         let nearest = [idle, total].into_iter().flatten().min_by_key(|l| l.0);
-        let read = self.inner.chunk();
-        let read = match nearest {
-            None => read.await,
-            Some((at, limit, after)) => match tokio::time::timeout_at(at, read).await {
-                Ok(read) => read,
-                Err(_) => {
-                    return Err(EgressError::Timeout {
-                        origin: self.origin.clone(),
-                        limit,
-                        after,
-                    });
-                }
-            },
-        };
-        read.map_err(|error| EgressError::Broken {
+        let read = within(nearest, self.inner.chunk()).await;
+        let read = read.map_err(|(limit, after)| EgressError::Timeout {
+            origin: self.origin.clone(),
+            limit,
+            after,
+        })?;
+        let chunk = read.map_err(|error| EgressError::Broken {
             origin: self.origin.clone(),
             proxy: self.proxy.clone(),
-            reason: crate::egress::innermost(&error),
-        })
+            reason: innermost(&error),
+        })?;
+        self.wire.read(chunk.as_deref());
+        Ok(chunk)
     }
 
     /// Reads the whole body, at most as much as the policy allows.

@@ -284,6 +284,7 @@ impl Hub {
             state: TaskState::Unspecified,
             epoch: 0,
             turn: 0,
+            attempt: 0,
             lease: None,
             checkpoint: None,
         };

@@ -110,6 +110,17 @@ impl RunCx {
         message
     }
 
+    /// Says that work has begun, without a word; an agent that may answer directly begins its task.
+    ///
+    /// # Errors
+    /// [`EmitError`].
+    pub async fn working(&self) -> Result<(), EmitError> {
+        self.inner
+            .outbox
+            .push(Emitted::Status(TaskState::Working, None))
+            .await
+    }
+
     /// Says that work goes on, with a word about it.
     ///
     /// # Errors

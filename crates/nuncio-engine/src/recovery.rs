@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use nuncio_protocol::{Caller, Event, StreamResponse, TaskState, Timestamp};
-use nuncio_store::{ClaimedRun, StoreError};
+use nuncio_store::{ClaimedRun, Head, StoreError};
 
 use crate::cell::{QueuedMessage, RequestParts, messages};
 use crate::end::End;
@@ -36,7 +36,12 @@ impl Core {
         ClaimedRun { stored }: ClaimedRun,
     ) -> Result<(), StoreError> {
         let scope = stored.scope.clone();
-        let (turn, epoch) = (stored.head.turn, stored.head.epoch);
+        let Head {
+            turn,
+            epoch,
+            attempt,
+            ..
+        } = stored.head;
         let agent = self.agents.read().get(&scope.agent).cloned();
         if agent.is_none() && !self.settings.sole_owner {
             // Another process may host it: the lease runs out, and that process takes it up.
@@ -48,7 +53,7 @@ impl Core {
             id: scope.caller,
             workspace: scope.workspace,
         };
-        let cx = self.prepare(&cell, caller, 2, None);
+        let cx = self.prepare(&cell, caller, attempt, None);
         match (agent, pending.next()) {
             (Some(agent), Some(message)) if agent.info().resumable => {
                 pending.for_each(|queued| cx.inner.queue.push(queued));

@@ -319,6 +319,7 @@ impl Run {
                         state,
                         epoch,
                         turn: turn.unwrap_or(view.head.turn),
+                        attempt: if turn.is_some() { 1 } else { view.head.attempt },
                         lease: None,
                         checkpoint: checkpoint.or_else(|| view.head.checkpoint.clone()),
                     });
@@ -391,11 +392,13 @@ impl Run {
             state: task.status.state,
             epoch: self.epoch,
             turn: 1,
+            attempt: 1,
             lease: None,
-            checkpoint: None,
+            checkpoint: batch.checkpoint.clone(),
         };
         draft.task = Arc::clone(&task);
         draft.snapshot = rest;
+        draft.checkpoint.clone_from(&batch.checkpoint);
         draft.lease = (!rest).then(|| self.core.lease());
         let events = draft.events.clone();
         self.core.hub.register(&self.cell);

@@ -196,6 +196,7 @@ impl HostedAgent {
             snapshot: false,
             idempotency: incoming.idempotency,
             lease: Some(self.core.lease()),
+            checkpoint: None,
             push_config: None,
         };
         let cell = self
@@ -290,7 +291,11 @@ impl HostedAgent {
                 Appended::Done { epoch } => {
                     let position = head.last + 1;
                     let last = head.last + events.len() as u64;
-                    let turn = if begins { position } else { head.turn };
+                    let (turn, attempt) = if begins {
+                        (position, 1)
+                    } else {
+                        (head.turn, head.attempt)
+                    };
                     cell.publish(
                         &events,
                         Head {
@@ -298,6 +303,7 @@ impl HostedAgent {
                             state,
                             epoch,
                             turn,
+                            attempt,
                             ..head
                         },
                         None,
@@ -436,6 +442,7 @@ fn created_head() -> Head {
         state: TaskState::Submitted,
         epoch: 1,
         turn: 1,
+        attempt: 1,
         lease: None,
         checkpoint: None,
     }

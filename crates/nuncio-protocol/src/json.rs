@@ -12,6 +12,10 @@ use serde::{Deserialize, Serialize};
 /// How deep objects and arrays may nest.
 pub const MAX_DEPTH: usize = 64;
 
+/// How deep the request of an operation may nest: what it carries comes back further inside, as a
+/// message of a task of a list, and must be readable there too.
+pub const MAX_REQUEST_DEPTH: usize = 56;
+
 /// Why a text could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
@@ -137,6 +141,11 @@ fn without_position(message: &str) -> String {
 /// # Errors
 /// [`DecodeError`] of kind `Syntax`.
 pub fn check(bytes: &[u8]) -> Result<&str, DecodeError> {
+    check_within(bytes, MAX_DEPTH)
+}
+
+/// As [`check`], with a depth of one's own.
+pub(crate) fn check_within(bytes: &[u8], max_depth: usize) -> Result<&str, DecodeError> {
     let text =
         std::str::from_utf8(bytes).map_err(|_| DecodeError::syntax("the text is not UTF-8"))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -144,7 +153,7 @@ pub fn check(bytes: &[u8]) -> Result<&str, DecodeError> {
         bytes: text.as_bytes(),
         at: 0,
     }
-    .run()?;
+    .run(max_depth)?;
     Ok(text)
 }
 
@@ -185,7 +194,7 @@ impl<'a> KeySet<'a> {
 }
 
 impl<'a> Scan<'a> {
-    fn run(mut self) -> Result<(), DecodeError> {
+    fn run(mut self, max_depth: usize) -> Result<(), DecodeError> {
         let mut open: Vec<Keys<'a>> = Vec::new();
         while let Some(&byte) = self.bytes.get(self.at) {
             self.at += 1;
@@ -205,9 +214,9 @@ impl<'a> Scan<'a> {
                 }
                 _ => {}
             }
-            if open.len() > MAX_DEPTH {
+            if open.len() > max_depth {
                 return Err(DecodeError::syntax(format!(
-                    "the text nests deeper than {MAX_DEPTH}"
+                    "the text nests deeper than {max_depth}"
                 )));
             }
         }

@@ -55,12 +55,15 @@ impl Framing {
     }
 
     /// The last frame of a stream that broke (OP-STRM-08, BR-036).
+    ///
+    /// A bare event has no member that says it is an error: without the name, the official SDKs
+    /// take it for an empty event.
     fn write_error(&self, out: &mut Vec<u8>, error: &A2aError) {
-        let json = match self {
-            Self::JsonRpc { id, .. } => json_rpc::encode_error(id, error),
-            Self::Rest { profile } => rest::encode_error(error, *profile),
+        let (name, json) = match self {
+            Self::JsonRpc { id, .. } => ("", json_rpc::encode_error(id, error)),
+            Self::Rest { profile } => ("event: error\n", rest::encode_error(error, *profile)),
         };
-        let _ = write!(out, "data: {json}\n\n");
+        let _ = write!(out, "{name}data: {json}\n\n");
     }
 }
 

@@ -1,4 +1,4 @@
-//! What must survive: tasks with their logs, idempotency keys, leases, contexts, webhooks.
+//! What must survive: tasks with their logs and conversations, idempotency keys, leases, webhooks.
 //!
 //! [`Store`] is what the engine needs of a database, in the words of the engine; [`SqliteStore`]
 //! and [`MemoryStore`] implement it. One contract suite (`contract`) passes on each.

@@ -56,6 +56,8 @@ pub struct NewTask {
     pub idempotency: Option<Idempotency>,
     /// The first run's lease; `None` if nothing runs (it has ended or paused already).
     pub lease: Option<Lease>,
+    /// What the agent asked to find again after a restart, as JSON text.
+    pub checkpoint: Option<Arc<str>>,
     /// A webhook to register along with the task.
     pub push_config: Option<TaskPushNotificationConfig>,
 }
@@ -85,6 +87,8 @@ pub struct Head {
     pub epoch: u64,
     /// The position of the message that the newest run answers.
     pub turn: u64,
+    /// How often a run has begun to answer it: 1, and one more for each claim after a crash.
+    pub attempt: u64,
     /// Who runs it; `None` if nobody does.
     pub lease: Option<Lease>,
     /// What the agent asked to find again after a restart, as JSON text.

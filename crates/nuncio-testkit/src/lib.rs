@@ -1,7 +1,10 @@
 //! What tests share: a fixed clock, numbered ids, agents that behave as told, a faulty store.
 //!
 //! A dev-dependency only.
-#![expect(clippy::unwrap_used, reason = "a step of a test bed that fails is a test that fails")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a step of a test bed that fails is a test that fails"
+)]
 
 mod agents;
 mod bed;

@@ -178,8 +178,8 @@ impl Search<'_> {
         if let Some(etag) = etag.and_then(|etag| HeaderValue::from_str(etag).ok()) {
             request = request.header(header::IF_NONE_MATCH, etag);
         }
-        if with_credentials && let Ok(Some((name, value))) = self.keyring.header(url) {
-            request = request.header(name, value);
+        if with_credentials {
+            request = self.keyring.attach(request);
         }
         self.egress.send(request).await.map_err(TryOutcome::Failed)
     }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_client::{Client, Conversation, ConversationState, FollowPolicy, Reply};
-use nuncio_protocol::{Binding, ErrorKind, Part, TaskState};
+use nuncio_protocol::{Binding, ErrorKind, Part, SendMessageConfiguration, TaskState};
 use serde_json::{Value, json};
 
 use crate::support::{
-    Answer, BINDINGS, Fake, Numbered, Request, builder, piece, status, task, task_item,
+    Answer, BINDINGS, Fake, Numbered, Request, builder, call, piece, status, task, task_item,
 };
 
 fn talk(client: Client) -> Conversation {
@@ -255,6 +255,27 @@ async fn a_direct_message_is_a_reply_without_a_task() {
         assert_eq!((reply.text().as_str(), heard), ("hi", 1));
         assert!(reply.task().is_none());
         assert_eq!(conversation.context_id(), Some(&"c9".into()));
+    }
+}
+
+#[tokio::test]
+async fn call_and_configuration_go_with_every_message() {
+    let fake =
+        Fake::start(|request: &Request| request.stream(&[(1, task_item("COMPLETED"))])).await;
+    let mut common = call();
+    common.trace = Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned());
+    let mut configuration = SendMessageConfiguration::default();
+    configuration.accepted_output_modes = vec!["text/plain".to_owned()];
+    let mut conversation = talk(fake.client(Binding::JsonRpc, true))
+        .with_call(common)
+        .with_configuration(configuration);
+    for text in ["one", "two"] {
+        conversation.ask(text).await.unwrap();
+    }
+    for request in fake.requests() {
+        assert!(request.header("traceparent").is_some());
+        let modes = &request.params()["configuration"]["acceptedOutputModes"];
+        assert_eq!(*modes, json!(["text/plain"]));
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is sent: headers, tenants, credentials, paths (VER-01, EXT-01, TEN-01, TEN-02, AUTH-09).
 
-use nuncio_client::Credentials;
+use nuncio_client::{ApiKeyPlace, ConnectError, Credentials};
 use nuncio_protocol::{
     AgentExtension, AgentService as _, Binding, CancelTaskRequest, ErrorKind, GetTaskRequest,
     ListTasksRequest, Message, Part, SubscribeToTaskRequest, TaskPushNotificationConfig,
@@ -19,6 +19,14 @@ async fn echo() -> Fake {
         _ => request.ok(&task("COMPLETED", &json!([]))),
     })
     .await
+}
+
+fn key(place: ApiKeyPlace, name: &str) -> Credentials {
+    Credentials::ApiKey {
+        place,
+        name: name.to_owned(),
+        key: "s3cret".to_owned(),
+    }
 }
 
 #[tokio::test]
@@ -120,14 +128,8 @@ async fn credentials_go_to_their_origin_and_nowhere_else() {
             "authorization",
             "Basic dTpw",
         ),
-        (
-            Credentials::ApiKey {
-                header: "X-Api-Key".into(),
-                key: "s3cret".into(),
-            },
-            "x-api-key",
-            "s3cret",
-        ),
+        (key(ApiKeyPlace::Header, "X-Api-Key"), "x-api-key", "s3cret"),
+        (key(ApiKeyPlace::Cookie, "k"), "cookie", "k=s3cret"),
     ] {
         assert!(!format!("{credentials:?}").contains("s3cret"));
         for (agent, expected) in [(&fake, Some(expected)), (&other, None)] {
@@ -140,6 +142,64 @@ async fn credentials_go_to_their_origin_and_nowhere_else() {
             assert_eq!(requests.last().unwrap().header(header), expected);
         }
     }
+}
+
+#[tokio::test]
+async fn several_credentials_and_headers_go_together() {
+    for binding in BINDINGS {
+        let (fake, other) = (echo().await, echo().await);
+        for (agent, ours) in [(&fake, true), (&other, false)] {
+            let url = fake.base.as_str();
+            let client = builder()
+                .credentials_for(url, Credentials::Bearer("earlier".into()))
+                .credentials_for(url, Credentials::Bearer("t".into()))
+                .credentials_for(url, key(ApiKeyPlace::Header, "x-key"))
+                .credentials_for(url, key(ApiKeyPlace::Query, "the key"))
+                .credentials_for(url, key(ApiKeyPlace::Cookie, "a"))
+                .credentials_for(url, key(ApiKeyPlace::Cookie, "b"))
+                .header_for(url, "x-trace", "1")
+                .header_for(url, "X-Trace", "2")
+                .build(agent.card(binding, false))
+                .unwrap();
+            assert!(!format!("{client:?}").contains("s3cret"));
+            let mut request = GetTaskRequest::new("t1");
+            request.history_length = Some(2);
+            client.get_task(call(), request).await.unwrap();
+            let request = agent.requests().pop().unwrap();
+            for (header, value) in [
+                ("authorization", "Bearer t"),
+                ("x-key", "s3cret"),
+                ("cookie", "a=s3cret; b=s3cret"),
+                ("x-trace", "2"),
+            ] {
+                assert_eq!(request.header(header), ours.then_some(value), "{binding:?}");
+            }
+            let in_query = request.target.ends_with("the+key=s3cret");
+            assert_eq!(in_query, ours, "{}", request.target);
+            let own = request.target.contains("historyLength=2");
+            assert_eq!(own, binding == Binding::HttpJson, "{}", request.target);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_sent_makes_no_client() {
+    let fake = echo().await;
+    for (name, value) in [
+        ("A2A-Version", "9"),
+        ("host", "x"),
+        ("x y", "x"),
+        ("x", "\n"),
+    ] {
+        let made = builder()
+            .header_for(fake.base.as_str(), name, value)
+            .build(fake.card(Binding::JsonRpc, false));
+        assert!(matches!(made, Err(ConnectError::Header(_))), "{name}");
+    }
+    let unbound = builder()
+        .header("x", "x")
+        .build(fake.card(Binding::JsonRpc, false));
+    assert!(matches!(unbound, Err(ConnectError::UnboundCredentials)));
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nuncio_client::{Cause, RetryPolicy, Timeouts, cause};
+use nuncio_client::{Cause, FollowPolicy, RetryPolicy, Timeouts, cause};
 use nuncio_protocol::{A2aError, AgentService as _, Binding, ErrorKind};
 use serde_json::json;
 
@@ -173,5 +173,16 @@ async fn answers_and_events_are_capped() {
         assert!(error.message.contains("1000 bytes"), "{}", error.message);
         let error = client.stream(call(), hello()).await.err().unwrap();
         assert!(error.message.contains("1000 bytes"), "{}", error.message);
+    }
+}
+
+/// A server that restarts is waited for, whichever way its task is looked for.
+#[test]
+fn a_restarting_agent_has_at_least_ten_seconds() {
+    let policy = FollowPolicy::default();
+    let asked_again = (0..policy.attempts).map(|n| policy.reconnect.delay(n));
+    let polled = (0..policy.attempts - 2).map(|n| policy.reconnect.delay(n));
+    for waited in [asked_again.sum(), polled.sum::<Duration>()] {
+        assert!(waited >= Duration::from_secs(10), "{waited:?}");
     }
 }

@@ -194,7 +194,7 @@ async fn br_039_a_stream_that_cannot_be_had_back_is_an_error() {
         assert_eq!(error.kind, ErrorKind::Unavailable);
         assert_eq!(task_id(&error), Some("t1".into()));
         // One send, then as many attempts as the policy has.
-        assert_eq!(fake.requests().len(), 7);
+        assert_eq!(fake.requests().len(), 9);
     }
 }
 

@@ -7,3 +7,5 @@ mod answers;
 mod proxies;
 mod resolution;
 mod support;
+mod tls;
+mod wire;

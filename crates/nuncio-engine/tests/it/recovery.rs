@@ -74,6 +74,20 @@ async fn a_resumable_agent_goes_on_from_its_checkpoint() {
     assert_eq!(*after.trace.attempts.lock(), [2]);
 }
 
+/// P3: attempts are numbered, whichever process makes them.
+#[tokio::test(start_paused = true)]
+async fn every_crash_is_a_further_attempt() {
+    let store = store();
+    let first = bed(&store, TestAgent::new(Behaviour::Hold).resumable());
+    first.start("m1", "go").await;
+    for attempt in 2..=4 {
+        let next = bed(&store, TestAgent::new(Behaviour::Hold).resumable());
+        assert_eq!(next.engine.recover().await.unwrap(), 1);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        assert_eq!(*next.trace.attempts.lock(), [attempt]);
+    }
+}
+
 /// The old process may still be alive: what it writes after the take-over changes nothing.
 #[tokio::test(start_paused = true)]
 async fn the_old_owner_writes_nothing_after_a_take_over() {

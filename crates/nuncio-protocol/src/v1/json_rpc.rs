@@ -69,7 +69,8 @@ impl<'a> Request<'a> {
     /// [`Refusal`] with a parse error, an invalid request, or invalid params if those are no object.
     pub fn decode(body: &'a [u8]) -> Result<Self, Box<Refusal>> {
         let refuse = |id, error| Box::new(Refusal { id, error });
-        let text = json::check(body).map_err(|error| refuse(RequestId::null(), error.into()))?;
+        let text = json::check_within(body, json::MAX_REQUEST_DEPTH + 1)
+            .map_err(|error| refuse(RequestId::null(), error.into()))?;
         let envelope: Envelope<'a> = decode_object(text).map_err(|error| {
             let error = match error.kind {
                 DecodeErrorKind::Syntax => error.into(),
@@ -174,7 +175,7 @@ pub fn encode_request(id: &RequestId, operation: &Operation) -> String {
     )
 }
 
-/// Writes a result; `None` for a stream, whose events go through [`encode_event`].
+/// Writes a result; `None` for a stream, whose events go through [`encode_result`].
 pub fn encode_outcome(id: &RequestId, outcome: &Outcome) -> Option<String> {
     super::encode_outcome(outcome, "null").map(|result| encode_result(id, &result))
 }

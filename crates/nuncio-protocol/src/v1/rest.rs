@@ -215,7 +215,8 @@ fn agree(field: &str, in_body: &str, in_path: &str) -> Result<(), A2aError> {
 }
 
 fn body_object(kind: OperationKind, body: &[u8]) -> Result<Cow<'_, str>, A2aError> {
-    let text = json::check(body)?.trim_matches([' ', '\t', '\r', '\n']);
+    let text =
+        json::check_within(body, json::MAX_REQUEST_DEPTH)?.trim_matches([' ', '\t', '\r', '\n']);
     let optional = kind == OperationKind::CancelTask;
     match text.as_bytes().first() {
         None if optional => Ok("{}".into()),

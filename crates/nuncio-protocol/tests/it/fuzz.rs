@@ -135,7 +135,7 @@ fn every_golden_passes_every_target() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
     fn random_bytes_harm_no_decoder(bytes in vec(any::<u8>(), 0..200)) {
@@ -158,7 +158,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(768))]
+    #![proptest_config(ProptestConfig::with_cases(384))]
 
     #[test]
     fn damaged_goldens_harm_no_decoder(which in any::<Index>(), damages in vec(damage(), 1..5)) {

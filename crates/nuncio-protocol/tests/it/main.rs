@@ -15,6 +15,7 @@ mod scalars;
 mod strategies;
 mod support;
 /// The bodies of the fuzz targets, run here over bounded input too.
+#[expect(unreachable_pub, reason = "a library of its own for `cargo fuzz`")]
 #[path = "../../../../fuzz/src/lib.rs"]
 mod targets;
 mod validation;

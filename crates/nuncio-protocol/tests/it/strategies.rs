@@ -31,6 +31,8 @@ macro_rules! message {
             $( message.$field = $field; )+
             message
         })
+        // Else the stack of a debug build does not hold the larger ones.
+        .boxed()
     };
 }
 

@@ -254,7 +254,8 @@ fn limits_hold_on_both_sides() {
     limits.max_parts = 3;
     limits.max_list_entries = 2;
     limits.max_url_bytes = 20;
-    let cases: Vec<(OperationKind, &str, Box<dyn Fn(usize) -> Value>)> = vec![
+    type Params = Box<dyn Fn(usize) -> Value>;
+    let cases: Vec<(OperationKind, &str, Params)> = vec![
         (
             OperationKind::SendMessage,
             "message.messageId",

@@ -90,8 +90,9 @@ impl Contents {
             state: status.state,
             epoch: u64::from(new.lease.is_some()),
             turn: 1,
+            attempt: 1,
             lease: new.lease,
-            checkpoint: None,
+            checkpoint: new.checkpoint,
         };
         let mut entry = Entry {
             id: new.task.id.clone(),
@@ -170,6 +171,7 @@ impl Contents {
         for (_, task) in &expired {
             if let Some(entry) = self.tasks.get_mut(task) {
                 entry.head.epoch += 1;
+                entry.head.attempt += 1;
                 entry.head.lease = Some(lease.clone());
             }
         }

@@ -54,7 +54,9 @@ impl Entry {
                 self.head.lease = Some(lease);
             }
         }
-        self.head.turn = append.turn.unwrap_or(self.head.turn);
+        if let Some(turn) = append.turn {
+            (self.head.turn, self.head.attempt) = (turn, 1);
+        }
         if append.checkpoint.is_some() {
             self.head.checkpoint = append.checkpoint;
         }

@@ -45,7 +45,7 @@ impl AppendEvents {
         let standing = batch
             .connection
             .prepare_cached(
-                "SELECT number, status_ms, state, last, epoch, turn FROM tasks
+                "SELECT number, status_ms, state, last, epoch, turn, attempt FROM tasks
                  WHERE id = ?1 AND scope = ?2",
             )?
             .query_row(params![self.append.task.as_str(), scope], |row| {
@@ -58,6 +58,7 @@ impl AppendEvents {
                         last: row.get::<_, i64>(3)? as u64,
                         epoch: row.get::<_, i64>(4)? as u64,
                         turn: row.get::<_, i64>(5)? as u64,
+                        attempt: row.get::<_, i64>(6)? as u64,
                         lease: None,
                         checkpoint: None,
                     },
@@ -74,11 +75,12 @@ impl AppendEvents {
         let status_ms = standing.status_ms.max(append.status_time.unix_ms());
         let last = append.after + append.events.len() as u64;
         let mut epoch = standing.head.epoch;
-        let mut columns = String::from("UPDATE tasks SET last = ?, turn = ?");
-        let mut values = vec![
-            Value::Integer(last as i64),
-            Value::Integer(append.turn.unwrap_or(standing.head.turn) as i64),
-        ];
+        let mut columns = String::from("UPDATE tasks SET last = ?");
+        let mut values = vec![Value::Integer(last as i64)];
+        if let Some(turn) = append.turn {
+            columns.push_str(", turn = ?, attempt = 1");
+            values.push(Value::Integer(turn as i64));
+        }
         if append.state != standing.head.state || status_ms != standing.status_ms {
             columns.push_str(", state = ?, status_ms = ?");
             values.push(Value::from(append.state.number()));
@@ -139,13 +141,7 @@ impl Write for AppendEvents {
             batch.keep_snapshot(task, last, snapshot)?;
         }
         if let Some(checkpoint) = &append.checkpoint {
-            batch
-                .connection
-                .prepare_cached(
-                    "INSERT INTO checkpoints (task, body) VALUES (?1, ?2)
-                     ON CONFLICT (task) DO UPDATE SET body = excluded.body",
-                )?
-                .execute(params![task, &**checkpoint])?;
+            batch.keep_checkpoint(task, checkpoint)?;
         }
         batch.note_key(scope, task, append.idempotency.as_ref())?;
         let epoch = self.update_row(batch, &standing)?;

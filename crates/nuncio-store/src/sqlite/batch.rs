@@ -200,6 +200,16 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
+    pub(super) fn keep_checkpoint(&self, task: i64, body: &str) -> rusqlite::Result<()> {
+        self.connection
+            .prepare_cached(
+                "INSERT INTO checkpoints (task, body) VALUES (?1, ?2)
+                 ON CONFLICT (task) DO UPDATE SET body = excluded.body",
+            )?
+            .execute(params![task, body])?;
+        Ok(())
+    }
+
     /// Counts a task in a state, or no longer.
     pub(super) fn count(&mut self, scope: i64, state: TaskState, by: i64) {
         *self.totals.entry((scope, state.number())).or_insert(0) += by;

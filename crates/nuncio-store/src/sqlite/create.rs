@@ -47,9 +47,9 @@ impl Write for Create {
         let written = batch
             .connection
             .prepare_cached(
-                "INSERT INTO tasks (id, scope, context, state, status_ms, last, epoch, turn,
+                "INSERT INTO tasks (id, scope, context, state, status_ms, last, epoch, turn, attempt,
                                     lease_owner, lease_until_ms, created_ms)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, ?8, ?9, ?5)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, 1, 1, ?8, ?9, ?5)
                  ON CONFLICT (id) DO NOTHING",
             )?
             .execute(params![
@@ -70,6 +70,9 @@ impl Write for Create {
         batch.log(task, 1, new.events.len(), &self.payload)?;
         if let Some(snapshot) = &self.snapshot {
             batch.keep_snapshot(task, new.events.len() as u64, snapshot)?;
+        }
+        if let Some(checkpoint) = &new.checkpoint {
+            batch.keep_checkpoint(task, checkpoint)?;
         }
         batch.note_key(scope, task, new.idempotency.as_ref())?;
         if let Some(config) = &new.push_config {

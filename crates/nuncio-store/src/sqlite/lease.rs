@@ -45,7 +45,7 @@ impl Write for Claim {
             .query_map(params![now, limit], |row| row.get::<_, i64>(0))?
             .collect::<rusqlite::Result<Vec<_>>>()?;
         let mut take = batch.connection.prepare_cached(
-            "UPDATE tasks SET epoch = epoch + 1, lease_owner = ?2, lease_until_ms = ?3
+            "UPDATE tasks SET epoch = epoch + 1, attempt = attempt + 1, lease_owner = ?2, lease_until_ms = ?3
              WHERE number = ?1 RETURNING epoch",
         )?;
         let mut claimed = Vec::with_capacity(expired.len());

@@ -14,7 +14,8 @@ use crate::{Head, Lease, Scope, StoreError, StoredTask};
 
 /// The columns of [`head_of`], from 0, and the joins they need.
 const HEAD: &str = "tasks.last, tasks.state, tasks.epoch, tasks.turn, tasks.lease_owner,
-    max(tasks.lease_until_ms, coalesce(owners.until_ms, tasks.lease_until_ms)), checkpoints.body";
+    max(tasks.lease_until_ms, coalesce(owners.until_ms, tasks.lease_until_ms)), checkpoints.body,
+    tasks.attempt";
 const HEAD_JOINS: &str = "LEFT JOIN owners ON owners.owner = tasks.lease_owner
     LEFT JOIN checkpoints ON checkpoints.task = tasks.number";
 
@@ -31,6 +32,7 @@ fn head_of(row: &Row<'_>) -> rusqlite::Result<Head> {
             until: Timestamp::from_unix_ms(until),
         }),
         checkpoint: row.get(6)?,
+        attempt: row.get::<_, i64>(7)? as u64,
     })
 }
 
@@ -80,8 +82,8 @@ pub(super) fn load(
     let Some(row) = rows.next()? else {
         return Ok(None);
     };
-    let (head, scope, number) = (head_of(row)?, scope(row, 7)?, row.get(10)?);
-    let snapshot = Snapshot::of(row, 11)?;
+    let (head, scope, number) = (head_of(row)?, scope(row, 8)?, row.get(11)?);
+    let snapshot = Snapshot::of(row, 12)?;
     Ok(Some(StoredTask {
         scope,
         task: snapshot.fold_tail(connection, number, head.last)?,

@@ -33,6 +33,7 @@ fn new_task(id: &str) -> NewTask {
         snapshot: false,
         idempotency: None,
         lease: None,
+        checkpoint: None,
         push_config: None,
     }
 }

@@ -120,6 +120,7 @@ impl Draft {
             snapshot: !running,
             idempotency: None,
             lease: running.then(|| lease("process", 10_000)),
+            checkpoint: None,
             push_config: None,
         }
     }

@@ -1,6 +1,6 @@
 //! `nuncio card get`.
 
-use nuncio_protocol::{AgentCard, SecurityScheme};
+use nuncio_protocol::{AgentCard, Call, SecurityScheme};
 use serde_json::Value;
 
 use super::found::Found;
@@ -58,9 +58,8 @@ async fn extended(prepared: Prepared, found: Found) -> Outcome<Found> {
         ));
     }
     let url = found.url.clone();
-    let session = prepared.connect().await?;
-    let card = session.client.extended_card(session.call()).await;
-    session.debug.received(&card);
+    let session = prepared.connect_to(found)?;
+    let card = session.client.extended_card(Call::client()).await;
     let card = card.map_err(|error| session.failed("get the extended card", &error))?;
     let raw = nuncio_protocol::json::encode(&card);
     Ok(Found {

@@ -93,6 +93,7 @@ pub(crate) fn of_connecting(error: ConnectError) -> Failure {
             Failure::new(Code::Protocol("VersionNotSupportedError"), message)
                 .hint("nuncio speaks protocol 1.0 over JSONRPC and HTTP+JSON")
         }
+        ConnectError::Header(_) => Failure::usage(message),
         _ => Failure::internal(message),
     }
 }

@@ -4,7 +4,7 @@ use std::pin::pin;
 
 use futures_util::StreamExt as _;
 use nuncio_protocol::{
-    AgentService as _, EventStream, GetTaskRequest, Message, Operation, StreamResponse, Task,
+    AgentService as _, Call, EventStream, GetTaskRequest, Message, StreamResponse, Task,
 };
 use tokio::time::{Instant, sleep_until};
 
@@ -70,16 +70,12 @@ impl<'a> Wait<'a> {
             .map_err(|error| Failure::internal(format!("failed to listen to signals: {error}")))?;
         let mut open = pin!(open);
         let opened = self.unless_interrupted(&mut signals, open.as_mut()).await?;
-        let mut stream = opened.map_err(|error| {
-            self.session.debug.received::<()>(&Err(error.clone()));
-            self.session.failed(doing, &error)
-        })?;
+        let mut stream = opened.map_err(|error| self.session.failed(doing, &error))?;
         loop {
             let Some(item) = self.unless_interrupted(&mut signals, stream.next()).await? else {
                 break;
             };
             let event = item.map_err(|error| self.broken(doing, &error))?;
-            self.session.debug.note(&format!("< {}", event.json()));
             if let StreamResponse::Message(message) = event.response()
                 && self.task.is_none()
             {
@@ -152,15 +148,7 @@ impl<'a> Wait<'a> {
             return Ok(Ending::Task(Box::new(folded)));
         }
         let request = GetTaskRequest::new(folded.id.clone());
-        self.session
-            .debug
-            .sent(&Operation::GetTask(request.clone()));
-        let read = self
-            .session
-            .client
-            .get_task(self.session.call(), request)
-            .await;
-        self.session.debug.received(&read);
+        let read = self.session.client.get_task(Call::client(), request).await;
         let still = |task: &Task| is_resting(task.status.state) || !is_resting(folded.status.state);
         Ok(Ending::Task(Box::new(
             read.ok().filter(still).unwrap_or(folded),
@@ -216,7 +204,6 @@ impl<'a> Wait<'a> {
     }
 
     fn broken(&self, doing: &str, error: &nuncio_protocol::A2aError) -> Failure {
-        self.session.debug.received::<()>(&Err(error.clone()));
         let failure = self.session.failed(doing, error);
         match &self.task {
             Some(task) => failure.rather(self.session.hints.wait(task.id.as_str())),

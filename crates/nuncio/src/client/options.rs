@@ -31,7 +31,7 @@ pub(crate) struct ClientOptions {
     #[arg(long)]
     pub(crate) verbose: bool,
     /// A token for the agent; other users of this machine can see it here, A2ACLI_BEARER hides it
-    #[arg(long, value_name = "TOKEN", conflicts_with = "api_key")]
+    #[arg(long, value_name = "TOKEN")]
     pub(crate) bearer: Option<String>,
     /// A key for the agent; other users of this machine can see it here, A2ACLI_API_KEY hides it
     #[arg(long, value_name = "KEY")]
@@ -45,10 +45,10 @@ pub(crate) struct ClientOptions {
     /// The protocol version [default: the highest both sides speak, at least 1.0]
     #[arg(long, value_name = "VERSION")]
     pub(crate) a2a_version: Option<String>,
-    /// Do not check TLS certificates; for development only [default: check]
+    /// Do not check TLS certificates: anybody on the way can read along; for development only [default: check]
     #[arg(long)]
     pub(crate) insecure: bool,
-    /// Log to stderr what goes over the wire, without secrets
+    /// Log to stderr what is done and what goes over the wire, without secrets
     #[arg(long)]
     pub(crate) debug: bool,
     /// Read settings from this `.env` file instead of the nearest one

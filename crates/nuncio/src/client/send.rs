@@ -2,7 +2,7 @@
 
 use nuncio_engine::RandomIds;
 use nuncio_protocol::{
-    AgentService as _, Ids as _, Message, Metadata, Operation, SendMessageConfiguration,
+    AgentService as _, Call, Ids as _, Message, Metadata, SendMessageConfiguration,
     SendMessageRequest, SendMessageResponse,
 };
 
@@ -73,32 +73,20 @@ async fn send_only(session: &Session, mut request: SendMessageRequest) -> Outcom
     let mut configuration = SendMessageConfiguration::default();
     configuration.return_immediately = true;
     request.configuration = Some(configuration);
-    let operation = Operation::SendMessage(request.clone());
-    session.debug.sent(&operation);
-    let sent = session
-        .client
-        .send_message(session.call(), request.clone())
-        .await;
-    session.debug.received(&sent);
-    let sent = sent.map_err(|error| refused(session, &request, &error))?;
+    let named = names_task(&request);
+    let sent = session.client.send_message(Call::client(), request).await;
+    let sent = sent.map_err(|error| session.failed("send the message", &error));
+    let sent = sent.map_err(|failure| point_at_debug(failure, named))?;
     session.printer.sent(&sent, &session.hints)?;
-    if let SendMessageResponse::Task(task) = &sent {
-        session.printer.warn_about(task, &session.hints)?;
-    }
-    Ok(())
+    warn_about(session, &sent)
 }
 
 async fn wait(session: &Session, request: SendMessageRequest) -> Outcome {
-    session
-        .debug
-        .sent(&Operation::SendStreamingMessage(request.clone()));
-    let message_id = request
-        .message
-        .as_ref()
-        .map(|message| message.message_id.to_string());
-    let wait = Wait::new(session, session.printer.stream, message_id)?;
     let named = names_task(&request);
-    let stream = session.client.stream(session.call(), request);
+    let message = request.message.as_ref();
+    let message_id = message.map(|message| message.message_id.to_string());
+    let wait = Wait::new(session, session.printer.stream, message_id)?;
+    let stream = session.client.stream(Call::client(), request);
     let ending = wait.through("send the message", stream).await;
     let sent = match ending.map_err(|failure| point_at_debug(failure, named))? {
         Ending::Task(task) => SendMessageResponse::Task(*task),
@@ -107,28 +95,19 @@ async fn wait(session: &Session, request: SendMessageRequest) -> Outcome {
     if !session.printer.stream {
         session.printer.sent(&sent, &session.hints)?;
     }
-    if let SendMessageResponse::Task(task) = &sent {
-        session.printer.warn_about(task, &session.hints)?;
+    warn_about(session, &sent)
+}
+
+fn warn_about(session: &Session, sent: &SendMessageResponse) -> Outcome {
+    match sent {
+        SendMessageResponse::Task(task) => session.printer.warn_about(task, &session.hints),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn names_task(request: &SendMessageRequest) -> bool {
-    request
-        .message
-        .as_ref()
-        .is_some_and(|message| message.task_id.is_some())
-}
-
-fn refused(
-    session: &Session,
-    request: &SendMessageRequest,
-    error: &nuncio_protocol::A2aError,
-) -> Failure {
-    point_at_debug(
-        session.failed("send the message", error),
-        names_task(request),
-    )
+    let message = request.message.as_ref();
+    message.is_some_and(|message| message.task_id.is_some())
 }
 
 /// A refused task id never becomes a new task; the exchange shows why it was refused.

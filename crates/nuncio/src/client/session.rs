@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use nuncio_client::{Backoff, Client, ClientBuilder, FollowPolicy, Timeouts, discover};
 use nuncio_egress::{Egress, EgressPolicy};
-use nuncio_protocol::{A2aError, Call, Version};
+use nuncio_protocol::{A2aError, Version};
 use url::Url;
 
-use super::credentials::{accepted, credentials, parameters};
+use super::credentials::{Attachments, accepted, is_extensions, parameters};
 use super::debug::Debug;
 use super::escape::escape;
 use super::failure;
@@ -24,7 +24,6 @@ use crate::surroundings::Surroundings;
 pub(crate) struct Session {
     pub(crate) client: Client,
     pub(crate) settings: Settings,
-    pub(crate) debug: Debug,
     pub(crate) hints: Hints,
     pub(crate) printer: Printer,
     with_credentials: bool,
@@ -34,7 +33,7 @@ pub(crate) struct Session {
 #[derive(Debug)]
 pub(crate) struct Prepared {
     pub(crate) settings: Settings,
-    pub(crate) debug: Debug,
+    debug: Debug,
     pub(crate) hints: Hints,
     pub(crate) printer: Printer,
     egress: Egress,
@@ -65,18 +64,14 @@ impl Prepared {
         let reference = reference.to_owned();
         // A command to copy names the agent only if this one did.
         let hints = Hints::new((*source == Source::Flag).then(|| reference.clone()));
-        let secrets = ["bearer", "api-key"]
-            .into_iter()
-            .filter_map(|name| settings.text(name));
-        let values = parameters(&settings)?.into_iter().map(|(_, value)| value);
-        let debug = Debug::new(settings.flag("debug")?, secrets.chain(values).collect());
-        let egress = Egress::new(EgressPolicy::open()).map_err(|e| failure::of_egress(&e))?;
+        let debug = Debug::new(settings.flag("debug")?, secrets(&settings)?);
+        debug.listen();
         Ok(Self {
+            egress: egress(&settings)?,
             settings,
             debug,
             hints,
             printer,
-            egress,
             reference,
         })
     }
@@ -119,59 +114,48 @@ impl Prepared {
     /// # Errors
     /// As [`Self::card`]; no interface that can be used, credentials that fit no scheme.
     pub(crate) async fn connect(self) -> Outcome<Session> {
-        let mut found = self.card().await?;
+        let found = self.card().await?;
+        self.connect_to(found)
+    }
+
+    /// Connects to the agent of a card that has been found.
+    ///
+    /// # Errors
+    /// As [`Self::connect`].
+    pub(crate) fn connect_to(self, mut found: Found) -> Outcome<Session> {
         prefer(&mut found.card, &self.settings.transports()?);
         if let Some(base) = &found.url {
             make_absolute(&mut found.card, base);
         }
-        self.session(&found)
-    }
-
-    fn session(self, found: &Found) -> Outcome<Session> {
-        let credentials = credentials(&self.settings, &found.card)?;
-        let with_credentials = credentials.is_some();
-        let mut builder = ClientBuilder::new(self.egress)
+        let attachments = Attachments::new(&self.settings, &found.card)?;
+        let with_credentials = attachments.prove_something();
+        let builder = ClientBuilder::new(self.egress)
             .timeouts(unhurried())
             .follow(follow_policy(self.settings.duration("poll-interval")?));
-        for place in origins(found) {
-            if let Some(credentials) = &credentials {
-                builder = builder.credentials_for(place, credentials.clone());
-            }
-        }
-        let client =
-            Client::from_card(found.card.clone(), builder).map_err(failure::of_connecting)?;
+        let builder = attachments.attach(builder, &origins(&found));
+        let client = builder.build(found.card).map_err(failure::of_connecting)?;
         let interface = client.interface();
         self.debug.note(&format!(
             "talking {} {} to {}",
             interface.protocol_binding, interface.protocol_version, interface.url
         ));
-        if self.settings.flag("insecure")? {
-            insecure(&interface.url, with_credentials)?;
+        if with_credentials && self.settings.flag("insecure")? {
+            let url = escape(&interface.url);
+            warn(&format!(
+                "warning: SECURITY: a credential is sent to {url} without knowing who is there\n"
+            ))?;
         }
-        let Self {
-            settings,
-            debug,
-            hints,
-            printer,
-            ..
-        } = self;
         Ok(Session {
             client,
-            settings,
-            debug,
-            hints,
-            printer,
+            settings: self.settings,
+            hints: self.hints,
+            printer: self.printer,
             with_credentials,
         })
     }
 }
 
 impl Session {
-    /// The surroundings of one call.
-    pub(crate) fn call(&self) -> Call {
-        Call::client()
-    }
-
     /// Turns an error of a call into one of ours, with a hint where we know one.
     pub(crate) fn failed(&self, doing: &str, error: &A2aError) -> Failure {
         let failure = failure::of_call(doing, error, self.with_credentials);
@@ -230,21 +214,33 @@ fn follow_policy(interval: Option<Duration>) -> FollowPolicy {
     }
 }
 
-/// Checking of certificates cannot be turned off: nothing is sent rather than sent unsafely.
-fn insecure(url: &str, with_credentials: bool) -> Outcome {
-    if url.starts_with("https:") {
-        return Err(Failure::usage(
-            "--insecure is not supported yet: TLS certificates are always checked",
-        )
-        .hint("use an http address, or a certificate that this machine trusts"));
+/// The way out; with `--insecure` any certificate will do, and that is never done silently.
+fn egress(settings: &Settings) -> Outcome<Egress> {
+    let mut policy = EgressPolicy::open();
+    policy.accept_any_certificate = settings.flag("insecure")?;
+    if let Some((_, source)) = settings
+        .find("insecure")
+        .filter(|_| policy.accept_any_certificate)
+    {
+        let said = escape(&source.of("insecure"));
+        warn(&format!(
+            "warning: SECURITY: {said} turns the check of TLS certificates off; \
+             anybody on the way can read and change what is exchanged\n"
+        ))?;
     }
-    let what = if with_credentials {
-        "a credential is sent"
-    } else {
-        "the connection goes"
-    };
-    warn(&format!(
-        "warning: --insecure: {what} without verified TLS\n"
-    ))?;
-    Ok(())
+    Egress::new(policy).map_err(|error| failure::of_egress(&error))
+}
+
+/// What no diagnostics may show.
+fn secrets(settings: &Settings) -> Outcome<Vec<String>> {
+    let given = ["bearer", "api-key"].into_iter();
+    let given = given.filter_map(|name| settings.text(name));
+    let values = parameters(settings)?.into_iter();
+    let values = values.filter(|(name, _)| !is_extensions(name));
+    let values = values.flat_map(|(_, value)| {
+        // Of `Bearer abc` the token alone is as secret as the whole.
+        let token = value.split(' ').next_back().unwrap_or_default().to_owned();
+        [value, token]
+    });
+    Ok(given.chain(values).collect())
 }

@@ -1,8 +1,8 @@
 //! `nuncio task get|list|cancel|subscribe`.
 
 use nuncio_protocol::{
-    A2aError, AgentService as _, CancelTaskRequest, ErrorKind, GetTaskRequest, ListTasksRequest,
-    Operation, Task, Timestamp,
+    A2aError, AgentService as _, Call, CancelTaskRequest, ErrorKind, GetTaskRequest,
+    ListTasksRequest, Task, Timestamp,
 };
 
 use super::follow::{Ending, Wait};
@@ -34,9 +34,7 @@ fn get(arguments: TaskGetArguments, around: &Surroundings) -> Outcome {
         }
         let mut request = GetTaskRequest::new(arguments.task.as_str());
         request.history_length = arguments.history;
-        session.debug.sent(&Operation::GetTask(request.clone()));
-        let task = session.client.get_task(session.call(), request).await;
-        session.debug.received(&task);
+        let task = session.client.get_task(Call::client(), request).await;
         show(&session, "get the task", task)
     })
 }
@@ -49,9 +47,7 @@ fn cancel(arguments: TaskCancelArguments, around: &Surroundings) -> Outcome {
         let session = prepared.connect().await?;
         let mut request = CancelTaskRequest::new(arguments.task.as_str());
         request.metadata = metadata;
-        session.debug.sent(&Operation::CancelTask(request.clone()));
-        let task = session.client.cancel_task(session.call(), request).await;
-        session.debug.received(&task);
+        let task = session.client.cancel_task(Call::client(), request).await;
         let task = task.map_err(|error| failed(&session, "cancel the task", &error))?;
         session.printer.task(&task, &session.hints)
     })
@@ -67,9 +63,8 @@ fn subscribe(arguments: TaskSubscribeArguments, around: &Surroundings) -> Outcom
 
 /// Waits for a task and prints it, or its events as they come.
 async fn follow(session: &Session, task: &str, events: bool) -> Outcome {
-    session.debug.note(&format!("> following task {task}"));
     let wait = Wait::new(session, events, None)?;
-    let stream = session.client.follow(session.call(), task);
+    let stream = session.client.follow(Call::client(), task);
     match wait
         .through("follow the task", stream)
         .await
@@ -99,9 +94,7 @@ fn list(arguments: TaskListArguments, around: &Surroundings) -> Outcome {
     request.include_artifacts = arguments.include_artifacts.then_some(true);
     super::block_on(async {
         let session = prepared.connect().await?;
-        session.debug.sent(&Operation::ListTasks(request.clone()));
-        let page = session.client.list_tasks(session.call(), request).await;
-        session.debug.received(&page);
+        let page = session.client.list_tasks(Call::client(), request).await;
         let page = page.map_err(|error| session.failed("list the tasks", &error))?;
         session.printer.page(&page)
     })

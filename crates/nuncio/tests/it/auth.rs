@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::fake::{Fake, events};
-use crate::support::{self, Server};
+use crate::fake::{Fake, Request, finished};
+use crate::support::{self, Said, Server};
 
 /// Two callers with the keys `alpha` and `beta`.
 fn server() -> Server {
@@ -84,81 +84,101 @@ fn what_another_caller_made_is_not_there() {
     assert_eq!(list.json()["totalSize"], 0);
 }
 
-#[test]
-fn the_key_goes_where_the_card_says_and_is_never_shown() {
-    let card = json!({"securitySchemes": {"k": {"apiKeySecurityScheme": {"location": "header", "name": "X-Shop-Key"}}}});
-    let task =
-        json!({"task": {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}}});
-    let fake = Fake::with_card(card, move |_| {
-        (
-            "200 OK",
-            "text/event-stream",
-            events(std::slice::from_ref(&task)),
-        )
-    });
+fn send(fake: &Fake, more: &[&str], environment: &[(&str, &str)]) -> Said {
     let folder = tempfile::tempdir().unwrap();
     let mut command = support::nuncio(folder.path());
-    command.args([
-        "send",
-        "-a",
-        &fake.url,
-        "--api-key",
-        "s3cret",
-        "--debug",
-        "--verbose",
-        "echo s3cret",
-    ]);
-    let said = support::run(command, "").exits(0);
+    command.args(["send", "-a", &fake.url]).args(more);
+    command.envs(environment.iter().copied());
+    support::run(command, "")
+}
+
+fn posted(fake: &Fake) -> Request {
     let requests = fake.requests();
-    assert_eq!(requests[1].header("x-shop-key"), Some("s3cret"));
-    assert_eq!(
-        requests[0].header("x-shop-key"),
-        None,
-        "the card does not need it"
-    );
-    assert!(
-        said.err.contains("SendStreamingMessage") && said.err.contains("(redacted)"),
-        "{said:?}"
-    );
+    let mut posts = requests.into_iter().filter(|r| r.line.starts_with("POST"));
+    posts.next().unwrap()
+}
+
+#[test]
+fn the_key_goes_where_the_card_says_and_is_never_shown() {
+    for (place, name) in [("header", "X-Shop-Key"), ("query", "key"), ("cookie", "k")] {
+        let scheme = json!({"apiKeySecurityScheme": {"location": place, "name": name}});
+        let fake = Fake::with_card(json!({"securitySchemes": {"k": scheme}}), finished);
+        let more = ["--api-key", "s3cret", "--debug", "--verbose", "echo s3cret"];
+        let said = send(&fake, &more, &[]).exits(0);
+        let carries = |request: &Request| match place {
+            "header" => request.header(name) == Some("s3cret"),
+            "query" => request.line.contains("?key=s3cret "),
+            _ => request.header("cookie") == Some("k=s3cret"),
+        };
+        let requests = fake.requests();
+        assert!(!carries(&requests[0]), "the card does not need it");
+        assert!(carries(&requests[1]), "{place}: {requests:?}");
+        assert!(said.err.contains("SendStreamingMessage"), "{said:?}");
+        assert!(said.err.contains("redacted"), "{said:?}");
+        assert!(!said.err.contains("s3cret"), "{said:?}");
+    }
+}
+
+#[test]
+fn a_required_scheme_is_better_than_another() {
+    let scheme = |name: &str| json!({"apiKeySecurityScheme": {"location": "header", "name": name}});
+    let card = json!({
+        "securitySchemes": {"a": scheme("X-Old"), "b": scheme("X-New")},
+        "securityRequirements": [{"schemes": {"b": {"list": []}}}],
+    });
+    let fake = Fake::with_card(card, finished);
+    send(&fake, &["--api-key", "s3cret", "x"], &[]).exits(0);
+    let posted = posted(&fake);
+    assert_eq!(posted.header("x-new"), Some("s3cret"));
+    assert_eq!(posted.header("x-old"), None);
+    let odd = json!({"apiKeySecurityScheme": {"location": "body", "name": "k"}});
+    let fake = Fake::with_card(json!({"securitySchemes": {"k": odd}}), finished);
+    let said = send(&fake, &["--api-key", "s3cret", "x"], &[]).exits(2);
+    assert!(said.err.contains("body"), "{said:?}");
+}
+
+#[test]
+fn several_credentials_and_parameters_go_together() {
+    let fake = Fake::with_card(json!({}), finished);
+    let more = [
+        "--api-key",
+        "k3y",
+        "--svc-param",
+        "x-trace-id: abc",
+        "--svc-param",
+        "x-other:d:e",
+        "--svc-param",
+        "A2A-Extensions: https://x.example/a",
+        "x",
+    ];
+    send(&fake, &more, &[("A2ACLI_BEARER", "t0ken")]).exits(0);
+    let posted = posted(&fake);
+    for (name, value) in [
+        ("authorization", "Bearer t0ken"),
+        ("x-api-key", "k3y"),
+        ("x-trace-id", "abc"),
+        ("x-other", "d:e"),
+        ("a2a-extensions", "https://x.example/a"),
+    ] {
+        assert_eq!(posted.header(name), Some(value), "{name}");
+    }
+    assert!(posted.line.starts_with("POST / "), "never in the query");
+    let said = send(&fake, &["--svc-param", "s3cret", "x"], &[]).exits(2);
+    assert!(said.err.contains("--svc-param"), "{said:?}");
     assert!(!said.err.contains("s3cret"), "{said:?}");
 }
 
 #[test]
-fn a_service_parameter_is_a_header() {
-    let task =
-        json!({"task": {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}}});
-    let fake = Fake::answering(move |_| {
-        (
-            "200 OK",
-            "text/event-stream",
-            events(std::slice::from_ref(&task)),
-        )
-    });
-    let folder = tempfile::tempdir().unwrap();
-    let mut command = support::nuncio(folder.path());
-    command.args([
-        "send",
-        "-a",
-        &fake.url,
-        "--svc-param",
-        "x-trace-id: abc",
-        "x",
-    ]);
-    support::run(command, "").exits(0);
-    let posted = fake
-        .requests()
-        .into_iter()
-        .find(|request| request.line.starts_with("POST"))
-        .unwrap();
-    assert_eq!(posted.header("x-trace-id"), Some("abc"));
-    let mut command = support::nuncio(folder.path());
-    command.args(["send", "-a", &fake.url, "--svc-param", "nonsense", "x"]);
-    assert!(
-        support::run(command, "")
-            .exits(2)
-            .err
-            .contains("--svc-param")
-    );
+fn credentials_go_to_the_agent_that_was_named_only() {
+    let other = Fake::answering(finished);
+    let elsewhere =
+        json!([{"url": other.url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}]);
+    let fake = Fake::with_card(json!({"supportedInterfaces": elsewhere}), finished);
+    let more = ["--bearer", "t0ken", "--svc-param", "x-a:b", "x"];
+    send(&fake, &more, &[]).exits(0);
+    let posted = posted(&other);
+    assert_eq!(posted.header("authorization"), None);
+    assert_eq!(posted.header("x-a"), None);
 }
 
 #[test]

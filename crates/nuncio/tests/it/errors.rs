@@ -169,8 +169,12 @@ fn mistakes_in_the_arguments_are_exit_code_2_in_either_form() {
         (&["send", "-a", "h", "--file", "/nowhere"], "/nowhere"),
         (&["send", "-a", "h", "x", "--async", "--wait"], "--wait"),
         (
-            &["send", "-a", "h", "x", "--bearer", "a", "--api-key", "b"],
-            "--api-key",
+            &["send", "-a", "h", "x", "--svc-param", "Host:x"],
+            "host is not for callers",
+        ),
+        (
+            &["send", "-a", "h", "x", "--svc-param", "a2a-version:9"],
+            "--a2a-version",
         ),
         (&["task", "get", "-a", "h"], "required"),
         (&["sned"], "send"),

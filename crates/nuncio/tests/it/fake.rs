@@ -1,11 +1,13 @@
 //! An agent that answers whatever a test wants, to see what the client makes of it.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use serde_json::json;
+use serde_json::{Value, json};
+
+use crate::tls;
 
 /// One request as it came.
 #[derive(Clone, Debug, Default)]
@@ -42,30 +44,30 @@ impl Fake {
 
     /// The same with further members of the card.
     pub(crate) fn with_card(
-        extra: serde_json::Value,
+        extra: Value,
         answer: impl Fn(&Request) -> Answer + Send + 'static,
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let mut card = json!({
-            "name": "Fake", "description": "d", "version": "1",
-            "supportedInterfaces": [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
-            "capabilities": {"streaming": true},
-            "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
-            "skills": [{"id": "s", "name": "s", "description": "s", "tags": ["s"]}],
-        });
+        let mut card = card(&url);
         for (name, value) in extra.as_object().unwrap() {
             card[name] = value.clone();
         }
-        Self::serve(listener, url, move |request| {
-            if request
-                .line
-                .starts_with("GET /.well-known/agent-card.json ")
-            {
-                ("200 OK", "application/json", card.to_string())
-            } else {
-                answer(request)
-            }
+        let card = card.to_string();
+        Self::serve(listener, url, plain, move |request| {
+            card_or(&card, request, &answer)
+        })
+    }
+
+    /// The same behind TLS, with a certificate that nobody trusts.
+    pub(crate) fn behind_tls(answer: impl Fn(&Request) -> Answer + Send + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("https://{}", listener.local_addr().unwrap());
+        let card = card(&url).to_string();
+        let config = tls::self_signed();
+        let open = move |stream| Some(Box::new(tls::accept(&config, stream)?) as Box<dyn Wire>);
+        Self::serve(listener, url, open, move |request| {
+            card_or(&card, request, &answer)
         })
     }
 
@@ -73,20 +75,23 @@ impl Fake {
     pub(crate) fn bare(answer: impl Fn(&Request) -> Answer + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        Self::serve(listener, url, answer)
+        Self::serve(listener, url, plain, answer)
     }
 
     fn serve(
         listener: TcpListener,
         url: String,
+        open: impl Fn(TcpStream) -> Option<Box<dyn Wire>> + Send + 'static,
         answer: impl Fn(&Request) -> Answer + Send + 'static,
     ) -> Self {
         let requests = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&requests);
         thread::spawn(move || {
             for stream in listener.incoming() {
-                let Ok(mut stream) = stream else { continue };
-                let Some(request) = read(&stream) else {
+                let Some(mut stream) = stream.ok().and_then(&open) else {
+                    continue;
+                };
+                let Some(request) = read(&mut stream) else {
                     continue;
                 };
                 let (status, kind, body) = answer(&request);
@@ -106,7 +111,35 @@ impl Fake {
     }
 }
 
-fn read(stream: &TcpStream) -> Option<Request> {
+/// A connection, with TLS or without.
+trait Wire: Read + Write {}
+
+impl<T: Read + Write> Wire for T {}
+
+fn plain(stream: TcpStream) -> Option<Box<dyn Wire>> {
+    Some(Box::new(stream))
+}
+
+fn card(url: &str) -> Value {
+    json!({
+        "name": "Fake", "description": "d", "version": "1",
+        "supportedInterfaces": [{"url": url, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
+        "capabilities": {"streaming": true},
+        "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
+        "skills": [{"id": "s", "name": "s", "description": "s", "tags": ["s"]}],
+    })
+}
+
+fn card_or(card: &str, request: &Request, answer: impl Fn(&Request) -> Answer) -> Answer {
+    let of_card = "GET /.well-known/agent-card.json ";
+    if request.line.starts_with(of_card) {
+        ("200 OK", "application/json", card.to_owned())
+    } else {
+        answer(request)
+    }
+}
+
+fn read(stream: &mut impl Read) -> Option<Request> {
     let mut reader = BufReader::new(stream);
     let mut request = Request::default();
     reader.read_line(&mut request.line).ok()?;
@@ -130,7 +163,7 @@ fn read(stream: &TcpStream) -> Option<Request> {
 }
 
 /// An SSE body of these JSON-RPC results.
-pub(crate) fn events(results: &[serde_json::Value]) -> String {
+pub(crate) fn events(results: &[Value]) -> String {
     let event = |result| {
         format!(
             "data: {}\n\n",
@@ -138,4 +171,14 @@ pub(crate) fn events(results: &[serde_json::Value]) -> String {
         )
     };
     results.iter().map(event).collect()
+}
+
+/// A task that has ended.
+pub(crate) fn done() -> Value {
+    json!({"task": {"id": "t", "contextId": "c", "status": {"state": "TASK_STATE_COMPLETED"}}})
+}
+
+/// Answers every stream call with a task that has ended.
+pub(crate) fn finished(_: &Request) -> Answer {
+    ("200 OK", "text/event-stream", events(&[done()]))
 }

@@ -1,7 +1,7 @@
 //! What must outlive the process.
 
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::support::{Server, line_from, nuncio, rest, run, wait};
 
@@ -66,6 +66,67 @@ fn a_waiting_client_survives_a_crash_of_the_server() {
         out.contains("State: COMPLETED") && out.contains("  done\n"),
         "{out}"
     );
+}
+
+/// A restart in good order closes the streams itself; who follows goes on all the same.
+#[test]
+fn a_stream_survives_a_restart_of_the_server() {
+    let config = "[server]\ndrain_seconds = 1\n\
+                  [[agents]]\nid = \"s\"\nkind = \"script\"\nresumable = true\n\
+                  [[agents.rules]]\notherwise = true\n\
+                  steps = [{ wait_ms = 3000 }, { artifact = { text = \"done\" } }]\n";
+    for (binding, subscribe) in [("JSONRPC", false), ("HTTP+JSON", true)] {
+        let mut server = Server::configured(config);
+        let address = server.url.trim_start_matches("http://").to_owned();
+        let more = ["--stream", "-o", "json", "--transport", binding];
+        let mut command = if subscribe {
+            let task = server.send(&["x", "--async"]).exits(0).field("Task ID");
+            let mut command = server.command(&["task", "subscribe"], &more);
+            command.arg(task);
+            command
+        } else {
+            server.command(&["send", "x"], &more)
+        };
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut client = command.spawn().unwrap();
+        let mut out = client.stdout.take().unwrap();
+        line_from(&mut out, "{\"task\"");
+        server.signal("TERM");
+        assert_eq!(server.ends_within(Duration::from_secs(10)), 0);
+        std::thread::sleep(Duration::from_secs(1));
+        let folder = server.crash();
+        let path = folder.path().join("nuncio.toml");
+        let _server = Server::start_at(folder, &address, &["--config".as_ref(), path.as_os_str()]);
+        let code = wait(&mut client, Duration::from_secs(30));
+        let (out, err) = (rest(out), rest(client.stderr.take().unwrap()));
+        assert_eq!(code, 0, "{binding} {subscribe}: {out} {err}");
+        let last = out.lines().last().unwrap();
+        assert!(last.contains("TASK_STATE_COMPLETED"), "{out}");
+        assert_eq!(out.matches("\"done\"").count(), 1, "{out}");
+    }
+}
+
+/// A server that stays away is exit code 3, with the command to go on.
+#[test]
+fn a_stream_whose_server_stays_away_says_how_to_go_on() {
+    let mut server = Server::configured(
+        "[server]\ndrain_seconds = 0\n[[agents]]\nid = \"e\"\nkind = \"echo\"\n",
+    );
+    let mut command = server.command(&["send"], &["hold", "--stream", "-o", "json"]);
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut client = command.spawn().unwrap();
+    let mut out = client.stdout.take().unwrap();
+    line_from(&mut out, "{\"task\"");
+    server.signal("TERM");
+    server.ends_within(Duration::from_secs(10));
+    let began = Instant::now();
+    assert_eq!(wait(&mut client, Duration::from_secs(60)), 3);
+    assert!(began.elapsed() >= Duration::from_secs(10));
+    let all = rest(out);
+    let last: serde_json::Value = serde_json::from_str(all.lines().last().unwrap()).unwrap();
+    assert_eq!(last["error"]["code"], "A2ACLI_ERR_UNREACHABLE");
+    let hint = last["error"]["hint"].as_str().unwrap();
+    assert!(hint.contains("nuncio task get"), "{hint}");
 }
 
 #[cfg(unix)]

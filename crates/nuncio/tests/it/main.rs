@@ -3,12 +3,18 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
 mod auth;
+mod compliance;
+mod debug;
 mod errors;
 mod fake;
 mod help;
+mod insecure;
+mod interaction;
 mod keep;
 mod send;
 mod serve;
 mod settings;
 mod support;
 mod task;
+mod tls;
+mod transport;

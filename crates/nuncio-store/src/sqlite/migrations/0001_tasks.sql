@@ -19,6 +19,7 @@ CREATE TABLE tasks (
     last           INTEGER NOT NULL,  -- newest position of the log
     epoch          INTEGER NOT NULL,
     turn           INTEGER NOT NULL,
+    attempt        INTEGER NOT NULL,
     lease_owner    TEXT,
     lease_until_ms INTEGER,
     created_ms     INTEGER NOT NULL

@@ -46,6 +46,10 @@ pub(crate) async fn an_expired_run_is_claimed_once(store: &Shared) {
         assert_eq!(head.lease, Some(lease("second", 20_000)));
         let orphan = run.stored.task.id.as_str() == "orphan";
         assert_eq!(head.epoch, if orphan { 1 } else { 2 });
+        assert_eq!(
+            head.attempt, 2,
+            "each claim is a further attempt at the same message"
+        );
         let stored = store.load(&run.stored.scope, &run.stored.task.id).await;
         let stored = stored.unwrap().unwrap();
         assert_eq!((&stored.head, &stored.task), (head, &run.stored.task));
@@ -92,6 +96,7 @@ pub(crate) async fn an_old_run_is_fenced(store: &Shared) {
     store.append(rest).await.unwrap();
     let mut answer = draft.message("yes").status(TaskState::Working, 4).append();
     answer.lease = LeaseChange::Take(lease("third", 40_000));
+    answer.turn = Some(answer.after + 1);
     assert_eq!(
         store.append(answer).await.unwrap(),
         Appended::Done { epoch: 3 }
@@ -102,6 +107,7 @@ pub(crate) async fn an_old_run_is_fenced(store: &Shared) {
         .unwrap()
         .unwrap();
     assert_eq!(stored.head.lease, Some(lease("third", 40_000)));
+    assert_eq!(stored.head.attempt, 1, "another message, another count");
     assert_eq!(*stored.task, draft.task);
 }
 

@@ -9,7 +9,9 @@ use crate::draft::{Draft, at, key, lease, scope};
 pub(crate) async fn a_created_task_is_loaded_as_it_was_written(store: &Shared) {
     let mut draft = Draft::new("ada", "t", 5);
     draft.status(TaskState::Working, 6).artifact("a", "one");
-    assert_eq!(store.create(draft.create()).await.unwrap(), Created::New);
+    let mut new = draft.create();
+    new.checkpoint = Some("{}".into());
+    assert_eq!(store.create(new).await.unwrap(), Created::New);
     let stored = store
         .load(&draft.scope, &draft.id())
         .await
@@ -18,10 +20,10 @@ pub(crate) async fn a_created_task_is_loaded_as_it_was_written(store: &Shared) {
     assert_eq!(*stored.task, draft.task);
     assert_eq!(stored.scope, draft.scope);
     let head = &stored.head;
+    assert_eq!(head.checkpoint.as_deref(), Some("{}"));
     assert_eq!((head.last, head.state), (3, TaskState::Working));
     assert_eq!((head.epoch, head.turn), (1, 1));
     assert_eq!(head.lease, Some(lease("process", 10_000)));
-    assert_eq!(head.checkpoint, None);
 
     draft.artifact("a", "two");
     let done = store.append(draft.append()).await.unwrap();
