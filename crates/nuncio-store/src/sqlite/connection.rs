@@ -4,6 +4,7 @@ use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::failure::Failure;
@@ -161,6 +162,11 @@ fn open(path: &Path) -> Result<Connection, StoreError> {
         .busy_timeout(BUSY_TIMEOUT)
         .map_err(Failure::from)?;
     connection.set_prepared_statement_cache_capacity(128);
+    // Without it, each execution with another parameter prepares the statement anew, to see
+    // whether a partial index has come into question.
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
+        .map_err(Failure::from)?;
     Ok(connection)
 }
 

@@ -20,17 +20,14 @@ pub(super) struct Claimed {
     pub(super) epoch: u64,
 }
 
-/// Runs without a lease first, then those whose lease and whose owner's last word are over.
+/// Runs without a lease, and those whose lease and whose owner's last word are over.
 const EXPIRED: &str = "
-    SELECT number FROM (
-        SELECT number FROM tasks INDEXED BY tasks_orphaned
-        WHERE lease_owner IS NULL AND state IN (1, 2)
-        UNION ALL
-        SELECT tasks.number FROM tasks INDEXED BY tasks_leased
-        LEFT JOIN owners ON owners.owner = tasks.lease_owner
-        WHERE tasks.lease_owner IS NOT NULL AND tasks.state IN (1, 2)
-          AND tasks.lease_until_ms < ?1
-          AND (owners.until_ms IS NULL OR owners.until_ms < ?1))
+    SELECT tasks.number FROM tasks INDEXED BY tasks_by_state
+    LEFT JOIN owners ON owners.owner = tasks.lease_owner
+    WHERE tasks.state IN (1, 2) AND tasks.state <> 3
+      AND (tasks.lease_owner IS NULL
+           OR tasks.lease_until_ms < ?1
+              AND (owners.until_ms IS NULL OR owners.until_ms < ?1))
     LIMIT ?2";
 
 impl Write for Claim {
@@ -93,8 +90,9 @@ impl Write for ReleaseAll {
         batch
             .connection
             .prepare_cached(
-                "UPDATE tasks SET lease_owner = NULL, lease_until_ms = NULL
-                 WHERE lease_owner = ?1",
+                "UPDATE tasks INDEXED BY tasks_by_state
+                 SET lease_owner = NULL, lease_until_ms = NULL
+                 WHERE state IN (1, 2) AND state <> 3 AND lease_owner = ?1",
             )?
             .execute(params![self.0])?;
         batch

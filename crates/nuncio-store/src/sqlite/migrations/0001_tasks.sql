@@ -28,11 +28,9 @@ CREATE TABLE tasks (
 -- So there is one of all tasks, one of those that are not completed, and the few tasks of a
 -- conversation are sorted when they are asked for.
 CREATE INDEX tasks_by_time    ON tasks (scope, status_ms, id);
-CREATE INDEX tasks_by_state   ON tasks (scope, state, status_ms, id) WHERE state <> 3;
+CREATE INDEX tasks_by_state   ON tasks (state, scope, status_ms, id) WHERE state <> 3;
 CREATE INDEX tasks_by_context ON tasks (scope, context);
 CREATE INDEX tasks_waiting    ON tasks (scope, context) WHERE state = 6;
-CREATE INDEX tasks_orphaned   ON tasks (number) WHERE lease_owner IS NULL AND state IN (1, 2);
-CREATE INDEX tasks_leased     ON tasks (lease_owner, lease_until_ms, state) WHERE lease_owner IS NOT NULL;
 
 -- The events of one commit: a JSON array, positions first to first + count - 1.
 -- slot = task * 2^32 + first: one tree in the order of reading, and rows that fill their pages
