@@ -55,7 +55,8 @@ pub struct AgentInfo {
     pub output_modes: Vec<String>,
     /// Whether clients may stream.
     pub streaming: bool,
-    /// Whether a run that a crash cut off may start again.
+    /// Whether a run that a crash cut off may start again. If so, a run whose sender waits for it
+    /// begins before its task is stored, and a short one is stored with its end, in one commit.
     pub resumable: bool,
     /// Whether it may answer with a message instead of a task. Such an agent runs before anything
     /// is stored; its first event stores the task.

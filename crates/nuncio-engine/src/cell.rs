@@ -35,11 +35,22 @@ pub(crate) struct View {
     pub(crate) task: Arc<Task>,
     pub(crate) head: Head,
     pub(crate) run: Option<RunCx>,
-    /// Set when the task was never stored: the answer, or why there is none.
-    pub(crate) unstored: Option<Result<Message, A2aError>>,
+    /// Set when the task was never stored.
+    pub(crate) unstored: Option<Unstored>,
     /// Whether the store refuses what the run wants to write at the moment.
     pub(crate) trouble: bool,
     ring: VecDeque<Event>,
+}
+
+/// What a send came to that made no task.
+#[derive(Debug)]
+pub(crate) enum Unstored {
+    /// The agent answered directly.
+    Answered(Message),
+    /// It could not be stored.
+    Failed(A2aError),
+    /// It was given up before it began; whoever joined it begins anew.
+    Abandoned,
 }
 
 /// Messages that wait for their turn.
@@ -143,12 +154,20 @@ impl Cell {
     }
 
     /// Ends a cell whose task was never stored.
-    pub(crate) fn resolve_unstored(&self, result: Result<Message, A2aError>) {
+    pub(crate) fn resolve_unstored(&self, unstored: Unstored) {
         let mut view = self.view.lock();
-        view.unstored = Some(result);
+        view.unstored = Some(unstored);
         view.run = None;
         drop(view);
         self.changed.notify_waiters();
+    }
+
+    /// Gives up a send whose task is neither stored nor answered.
+    pub(crate) fn abandon(&self) {
+        let open = self.view(|view| view.head.last == 0 && view.unstored.is_none());
+        if open {
+            self.resolve_unstored(Unstored::Abandoned);
+        }
     }
 
     /// What is there to read after a position, as of one moment.

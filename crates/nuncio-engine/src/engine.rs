@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::cell::Hub;
+use crate::draft::Drafts;
 use crate::{Agent, HostedAgent, Settings};
 
 /// What the engine takes from its surroundings.
@@ -39,6 +40,7 @@ pub(crate) struct Core {
     pub(crate) environment: Environment,
     pub(crate) settings: Settings,
     pub(crate) hub: Arc<Hub>,
+    pub(crate) drafts: Arc<Drafts>,
     pub(crate) agents: RwLock<HashMap<AgentId, Arc<dyn Agent>>>,
     /// Names this start of this process in leases.
     pub(crate) owner: Arc<str>,
@@ -69,6 +71,7 @@ impl Engine {
             environment,
             settings,
             hub,
+            drafts: Arc::default(),
             agents: RwLock::default(),
             owner,
             draining: AtomicBool::new(false),

@@ -8,6 +8,7 @@
 mod agent;
 mod cell;
 mod context;
+mod draft;
 mod end;
 mod engine;
 mod hosted;

@@ -8,7 +8,7 @@ use nuncio_protocol::{
     A2aError, ErrorKind, Event, EventStream, Result, StreamResponse, Task, TaskState,
 };
 
-use crate::cell::{Cell, Recent};
+use crate::cell::{Cell, Recent, Unstored};
 use crate::engine::{Core, store_error};
 
 /// Why a stream was opened, which decides when it ends (OP-STRM-04, OP-SUB-05).
@@ -135,7 +135,7 @@ fn ends(event: &Event) -> bool {
     event.state().is_some_and(TaskState::is_terminal)
 }
 
-fn unavailable() -> A2aError {
+pub(crate) fn unavailable() -> A2aError {
     A2aError::new(
         ErrorKind::Unavailable,
         "the store is unavailable, try again later",
@@ -148,6 +148,8 @@ pub(crate) enum Settled {
     Task(Arc<Task>),
     /// There is a message and no task.
     Message(nuncio_protocol::Message),
+    /// There is nothing: the send was given up before it began.
+    Abandoned,
 }
 
 impl Core {
@@ -195,8 +197,9 @@ impl Core {
             tokio::pin!(changed);
             changed.as_mut().enable();
             let found = cell.view(|view| match &view.unstored {
-                Some(Ok(message)) => Some(Ok(Settled::Message(message.clone()))),
-                Some(Err(error)) => Some(Err(error.clone())),
+                Some(Unstored::Answered(message)) => Some(Ok(Settled::Message(message.clone()))),
+                Some(Unstored::Failed(error)) => Some(Err(error.clone())),
+                Some(Unstored::Abandoned) => Some(Ok(Settled::Abandoned)),
                 None if done(view) => Some(Ok(Settled::Task(Arc::clone(&view.task)))),
                 None if view.trouble => Some(Err(unavailable())),
                 None => None,

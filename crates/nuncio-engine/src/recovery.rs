@@ -64,6 +64,7 @@ impl Core {
                         message,
                         epoch,
                         draft: None,
+                        guard: None,
                     },
                     cx,
                     false,

@@ -17,8 +17,9 @@ use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use crate::cell::{Cell, QueuedMessage};
+use crate::cell::{Cell, QueuedMessage, Unstored};
 use crate::context::RunInner;
+use crate::draft::DraftGuard;
 use crate::end::End;
 use crate::engine::{Core, store_error};
 use crate::outbox::{Batch, Emitted, Outbox};
@@ -32,6 +33,8 @@ pub(crate) struct Start {
     pub(crate) epoch: u64,
     /// The task, if it is not stored yet.
     pub(crate) draft: Option<Box<NewTask>>,
+    /// Holds the key of the send meanwhile.
+    pub(crate) guard: Option<DraftGuard>,
 }
 
 /// What an agent's future gives, a panic included.
@@ -47,6 +50,9 @@ struct Run {
     cx: RunCx,
     epoch: u64,
     draft: Mutex<Option<Box<NewTask>>>,
+    /// Whether the agent may answer without a task.
+    direct: bool,
+    _guard: Option<DraftGuard>,
 }
 
 impl Core {
@@ -92,6 +98,8 @@ impl Core {
             cx,
             epoch: start.epoch,
             draft: Mutex::new(start.draft),
+            direct: start.agent.info().answers_directly,
+            _guard: start.guard,
         };
         let going = self.runs.track_future(run.go(start.agent, start.message));
         let mut going = Box::pin(going);
@@ -110,6 +118,8 @@ impl Core {
             cx,
             epoch,
             draft: Mutex::default(),
+            direct: false,
+            _guard: None,
         };
         tokio::spawn(self.runs.track_future(async move { run.finish(end).await }));
     }
@@ -157,7 +167,7 @@ impl Run {
     /// Follows an agent that takes its time: writes, cancels, ends it at its deadline.
     async fn follow(&self, mut running: Pin<&mut impl Future<Output = Returned>>) -> End {
         let outbox = &self.cx.inner.outbox;
-        let drafting = self.is_draft();
+        let drafting = self.direct && self.is_draft();
         if !drafting {
             outbox.ensure_working();
         }
@@ -248,7 +258,7 @@ impl Run {
 
     /// Writes how the turn ended, and gives the next message to answer.
     async fn finish(&self, end: End) -> Option<QueuedMessage> {
-        let unstored = self.is_draft() && self.cx.inner.outbox.is_empty();
+        let unstored = self.direct && self.is_draft() && self.cx.inner.outbox.is_empty();
         if let (End::Reply(_), true) = (&end, unstored) {
             let End::Reply(mut message) = end else {
                 return None;
@@ -256,7 +266,7 @@ impl Run {
             message.context_id = Some(self.cx.context().clone());
             message.task_id = None;
             self.cx.inner.outbox.close();
-            self.cell.resolve_unstored(Ok(message));
+            self.cell.resolve_unstored(Unstored::Answered(message));
             return None;
         }
         if let End::Lost = end {
@@ -293,7 +303,7 @@ impl Run {
         self.cx.inner.outbox.close();
         if self.is_draft() {
             let error = A2aError::new(ErrorKind::Unavailable, "the task was not stored, try again");
-            self.cell.resolve_unstored(Err(error));
+            self.cell.resolve_unstored(Unstored::Failed(error));
         } else {
             self.cell.set_run(None);
         }
@@ -413,7 +423,7 @@ impl Run {
             ),
             Err(error) => store_error(&error),
         };
-        self.cell.resolve_unstored(Err(error));
+        self.cell.resolve_unstored(Unstored::Failed(error));
         Err(Lost)
     }
 }

@@ -10,12 +10,13 @@ use nuncio_protocol::{
 use nuncio_store::{Append, Appended, Created, Head, Idempotency, LeaseChange, NewTask, Scope};
 use sha2::{Digest as _, Sha256};
 
-use crate::HostedAgent;
 use crate::cell::{Cell, QueuedMessage, Recent, RequestParts};
+use crate::draft::Joined;
 use crate::engine::store_error;
 use crate::hosted::{ended, push_not_supported};
-use crate::reader::{Purpose, Reader, Settled};
+use crate::reader::{Purpose, Reader, Settled, unavailable};
 use crate::run::{Start, not_before};
+use crate::{HostedAgent, RunCx};
 
 /// A message that has been taken: where to look for what comes of it.
 struct Taken {
@@ -57,6 +58,7 @@ impl HostedAgent {
             }
         };
         Ok(match settled {
+            Settled::Abandoned => return Err(unavailable()),
             Settled::Message(message) => SendMessageResponse::Message(message),
             Settled::Task(task) => {
                 let mut task = Arc::unwrap_or_clone(task);
@@ -74,9 +76,13 @@ impl HostedAgent {
         let history = request.history_length();
         let taken = self.take(call, request).await?;
         // Nothing is streamed before it is known whether there is a task (OP-STRM-02, -05).
-        if let Settled::Message(message) = self.core.stored(&taken.cell).await? {
-            let only: Result<Event> = Ok(StreamResponse::Message(message).into());
-            return Ok(Box::pin(futures_util::stream::iter([only])));
+        match self.core.stored(&taken.cell).await? {
+            Settled::Task(_) => {}
+            Settled::Abandoned => return Err(unavailable()),
+            Settled::Message(message) => {
+                let only: Result<Event> = Ok(StreamResponse::Message(message).into());
+                return Ok(Box::pin(futures_util::stream::iter([only])));
+            }
         }
         let first = first_event(&taken, history);
         let purpose = Purpose::Send(taken.position);
@@ -178,60 +184,26 @@ impl HostedAgent {
     }
 
     async fn new_task(&self, incoming: Incoming) -> Result<Taken> {
-        let draft = self.agent.info().answers_directly;
-        if draft && let Some(used) = self.used_key(&incoming).await? {
-            return self.repeated(&incoming.scope, used.task, used.same).await;
-        }
         let context = match &incoming.message.context_id {
             Some(context) => context.clone(),
             None => ContextId::from(self.core.environment.ids.next()),
         };
         let task = self.first_task(&incoming, &context);
-        let first = Event::new(Some(1), StreamResponse::Task(Task::clone(&task)));
-        let new = NewTask {
-            scope: incoming.scope.clone(),
-            context,
-            events: vec![first],
-            task: Arc::clone(&task),
-            snapshot: false,
-            idempotency: incoming.idempotency,
-            lease: Some(self.core.lease()),
-            checkpoint: None,
-            push_config: None,
-        };
         let cell = self
             .core
             .hub
             .begin(incoming.scope.clone(), Arc::clone(&task));
-        let message = QueuedMessage {
-            position: 1,
-            message: incoming.message,
-            request: incoming.request,
-        };
-        let cx = self
-            .core
-            .prepare(&cell, incoming.caller, 1, message.request.trace.clone());
-        let start = |draft| Start {
-            cell: Arc::clone(&cell),
-            agent: Arc::clone(&self.agent),
-            message,
-            epoch: 1,
-            draft,
-        };
-        if draft {
-            self.core
-                .launch(start(Some(Box::new(new))), cx, incoming.at_once);
-            return Ok(Taken {
-                cell,
-                position: 1,
-                repeated: false,
-            });
+        let info = self.agent.info();
+        if info.answers_directly || info.resumable && incoming.at_once {
+            return self.begin_draft(incoming, context, task, cell).await;
         }
+        let scope = incoming.scope.clone();
+        let (new, start, cx, at_once) = self.beginning(incoming, context, &task, &cell);
         cell.publish(&new.events, created_head(), Some(task));
         self.core.hub.register(&cell);
         match self.core.store.create(new).await {
             Ok(Created::New) => {
-                self.core.launch(start(None), cx, incoming.at_once);
+                self.core.launch(start, cx, at_once);
                 Ok(Taken {
                     cell,
                     position: 1,
@@ -239,10 +211,94 @@ impl HostedAgent {
                 })
             }
             Ok(Created::Existing { task, same_request }) => {
-                self.repeated(&incoming.scope, task, same_request).await
+                self.repeated(&scope, task, same_request).await
             }
             Err(error) => Err(store_error(&error)),
         }
+    }
+
+    /// Begins a run whose first event, or end, stores the task.
+    async fn begin_draft(
+        &self,
+        incoming: Incoming,
+        context: ContextId,
+        task: Arc<Task>,
+        cell: Arc<Cell>,
+    ) -> Result<Taken> {
+        let mut guard = None;
+        while let (None, Some(key)) = (&guard, &incoming.idempotency) {
+            match self.core.drafts.join(&incoming.scope, key, &cell) {
+                Joined::First(first) => guard = Some(first),
+                Joined::Other {
+                    cell,
+                    same_request: true,
+                } => {
+                    if !matches!(self.core.stored(&cell).await?, Settled::Abandoned) {
+                        return Ok(Taken {
+                            cell,
+                            position: 1,
+                            repeated: true,
+                        });
+                    }
+                }
+                Joined::Other { .. } => return Err(other_content()),
+            }
+        }
+        // Only now: a run that ended before the key was taken has left it in the store.
+        if let Some(used) = self.used_key(&incoming).await? {
+            return self.repeated(&incoming.scope, used.task, used.same).await;
+        }
+        let (new, start, cx, at_once) = self.beginning(incoming, context, &task, &cell);
+        let start = Start {
+            draft: Some(Box::new(new)),
+            guard,
+            ..start
+        };
+        self.core.launch(start, cx, at_once);
+        Ok(Taken {
+            cell,
+            position: 1,
+            repeated: false,
+        })
+    }
+
+    /// What a first message begins: the task to store, and the run to launch.
+    fn beginning(
+        &self,
+        incoming: Incoming,
+        context: ContextId,
+        task: &Arc<Task>,
+        cell: &Arc<Cell>,
+    ) -> (NewTask, Start, RunCx, bool) {
+        let first = Event::new(Some(1), StreamResponse::Task(Task::clone(task)));
+        let new = NewTask {
+            scope: incoming.scope,
+            context,
+            events: vec![first],
+            task: Arc::clone(task),
+            snapshot: false,
+            idempotency: incoming.idempotency,
+            lease: Some(self.core.lease()),
+            checkpoint: None,
+            push_config: None,
+        };
+        let trace = incoming.request.trace.clone();
+        let cx = self.core.prepare(cell, incoming.caller, 1, trace);
+        let (message, request) = (incoming.message, incoming.request);
+        let message = QueuedMessage {
+            position: 1,
+            message,
+            request,
+        };
+        let start = Start {
+            cell: Arc::clone(cell),
+            agent: Arc::clone(&self.agent),
+            message,
+            epoch: 1,
+            draft: None,
+            guard: None,
+        };
+        (new, start, cx, incoming.at_once)
     }
 
     fn first_task(&self, incoming: &Incoming, context: &ContextId) -> Arc<Task> {
@@ -256,10 +312,7 @@ impl HostedAgent {
     /// What a message gets that has been sent before (BR-014).
     async fn repeated(&self, scope: &Scope, task: TaskId, same: bool) -> Result<Taken> {
         if !same {
-            return Err(A2aError::invalid_field(
-                "message.messageId",
-                "has been used for a message with another content",
-            ));
+            return Err(other_content());
         }
         let cell = self.open(scope, &task).await?;
         let position = cell.view(|view| view.head.turn);
@@ -393,6 +446,7 @@ impl HostedAgent {
                 message,
                 epoch,
                 draft: None,
+                guard: None,
             },
             cx,
             false,
@@ -434,6 +488,11 @@ impl HostedAgent {
 struct UsedKey {
     task: TaskId,
     same: bool,
+}
+
+fn other_content() -> A2aError {
+    let description = "has been used for a message with another content";
+    A2aError::invalid_field("message.messageId", description)
 }
 
 fn created_head() -> Head {

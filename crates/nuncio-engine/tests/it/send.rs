@@ -8,8 +8,9 @@ use nuncio_protocol::{
     AgentService as _, ErrorKind, GetTaskRequest, ListTasksRequest, Role, SendMessageConfiguration,
     SendMessageResponse, TaskPushNotificationConfig, TaskState,
 };
+use nuncio_store::{MemoryOptions, MemoryStore};
 use nuncio_testkit::{
-    Bed, Behaviour, TestAgent, artifact_text, call, send, sent_task, text_message,
+    Bed, Behaviour, FaultyStore, TestAgent, artifact_text, call, send, sent_task, text_message,
 };
 
 #[tokio::test]
@@ -653,5 +654,97 @@ async fn br_076_two_answers_at_once_are_answered_one_after_the_other() {
         assert_eq!(users, 1 + taken, "round {round}");
         assert_eq!(bed.trace.runs.load(Ordering::SeqCst), 1 + taken);
         assert_eq!(bed.trace.most_active.load(Ordering::SeqCst), 1);
+    }
+}
+
+/// A short answer of an agent that may be run again costs one commit, and is stored before it is
+/// told all the same.
+#[tokio::test]
+async fn a_short_run_of_a_resumable_agent_is_one_commit() {
+    let store = std::sync::Arc::new(FaultyStore::new(std::sync::Arc::new(MemoryStore::new(
+        MemoryOptions::default(),
+    ))));
+    let commits = || store.writes.load(Ordering::SeqCst);
+    let agent = TestAgent::new(Behaviour::Echo).resumable();
+    let bed = Bed::on(
+        std::sync::Arc::clone(&store) as _,
+        agent,
+        Settings::default(),
+    );
+    let task = bed.ask("m1", "hello").await;
+    assert_eq!((task.status.state, commits()), (TaskState::Completed, 1));
+    assert_eq!(bed.task(&task.id).await, task);
+    assert_eq!(bed.ask("m1", "hello").await, task);
+    assert_eq!((bed.trace.runs.load(Ordering::SeqCst), commits()), (1, 1));
+    let other = bed
+        .agent
+        .send_message(call("alice"), send(text_message("m1", "other")))
+        .await;
+    assert_eq!(
+        other.unwrap_err().violations()[0].field,
+        "message.messageId"
+    );
+    store.refuse_writes(true);
+    let refused = bed
+        .agent
+        .send_message(call("alice"), send(text_message("m2", "hello")))
+        .await;
+    assert!(refused.unwrap_err().kind.is_retryable());
+    store.refuse_writes(false);
+    let page = bed
+        .agent
+        .list_tasks(call("alice"), ListTasksRequest::default())
+        .await
+        .unwrap();
+    assert_eq!(page.total_size, 1, "what was refused is not there");
+    assert_eq!(
+        bed.ask("m2", "hello").await.status.state,
+        TaskState::Completed
+    );
+}
+
+/// A run that takes its time is stored at its first pause, so that it can be found and canceled.
+#[tokio::test(start_paused = true)]
+async fn a_long_run_of_a_resumable_agent_is_stored_at_once() {
+    let agent = TestAgent::new(Behaviour::Slow(60)).resumable();
+    let bed = std::sync::Arc::new(Bed::with(agent, Settings::default()));
+    let waiting = {
+        let bed = std::sync::Arc::clone(&bed);
+        tokio::spawn(async move { bed.ask("m1", "go").await })
+    };
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let page = bed
+        .agent
+        .list_tasks(call("alice"), ListTasksRequest::default())
+        .await
+        .unwrap();
+    assert_eq!(page.tasks[0].status.state, TaskState::Working);
+    let joined = bed.start("m1", "go").await;
+    assert_eq!(joined.id, page.tasks[0].id);
+    let request = nuncio_protocol::CancelTaskRequest::new(joined.id);
+    bed.agent.cancel_task(call("alice"), request).await.unwrap();
+    assert_eq!(waiting.await.unwrap().status.state, TaskState::Canceled);
+    assert_eq!(bed.trace.runs.load(Ordering::SeqCst), 1);
+}
+
+/// BR-014 for agents whose run begins before their task is stored.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn br_014_concurrent_repetitions_of_a_resumable_agent_run_once() {
+    for behaviour in [
+        Behaviour::Echo,
+        Behaviour::Status(Duration::from_micros(50)),
+    ] {
+        let agent = TestAgent::new(behaviour).resumable();
+        let bed = std::sync::Arc::new(Bed::with(agent, Settings::default()));
+        for round in 0..300 {
+            let sends = (0..4).map(|_| {
+                let bed = std::sync::Arc::clone(&bed);
+                tokio::spawn(async move { bed.ask(&format!("m{round}"), "hello").await.id })
+            });
+            let ids: Vec<_> = futures_util::future::join_all(sends).await;
+            let first = ids[0].as_ref().unwrap();
+            assert!(ids.iter().all(|id| id.as_ref().unwrap() == first));
+        }
+        assert_eq!(bed.trace.runs.load(Ordering::SeqCst), 300);
     }
 }

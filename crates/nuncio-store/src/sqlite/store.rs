@@ -79,7 +79,7 @@ impl Store for SqliteStore {
         key: &'a str,
     ) -> StoreFuture<'a, Option<(TaskId, [u8; 32])>> {
         let (scope, key) = (scope.clone(), key.to_owned());
-        Box::pin(self.readers.run(move |connection| {
+        Box::pin(self.readers.look_up(move |connection| {
             let Some(scope) = scope_number(connection, &scope)? else {
                 return Ok(None);
             };
@@ -105,7 +105,7 @@ impl Store for SqliteStore {
         let (scope, task) = (scope.clone(), task.clone());
         Box::pin(
             self.readers
-                .run(move |connection| read::load(connection, &Which::Of(&scope, &task))),
+                .look_up(move |connection| read::load(connection, &Which::Of(&scope, &task))),
         )
     }
 
