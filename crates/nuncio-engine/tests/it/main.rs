@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
 mod cancel;
+mod events;
 mod failures;
 mod list;
 mod recovery;
