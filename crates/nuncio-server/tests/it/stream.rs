@@ -14,15 +14,21 @@ use crate::harness::{JSON, PATIENCE, Setup, rpc, say, serve};
 fn events(text: &str) -> Vec<(Option<u64>, Value)> {
     let frames = text.split("\n\n").filter(|frame| !frame.is_empty());
     let events = frames.filter(|frame| !frame.starts_with(':')).map(|frame| {
-        let mut id = None;
+        let (mut id, mut named) = (None, false);
         let mut data = Value::Null;
         for line in frame.lines() {
             match line.split_once(": ") {
                 Some(("id", number)) => id = number.parse().ok(),
                 Some(("data", text)) => data = serde_json::from_str(text).unwrap(),
+                Some(("event", name)) => named = name == "error",
                 other => panic!("{other:?}"),
             }
         }
+        let bare_error = data.get("error").is_some() && data.get("jsonrpc").is_none();
+        assert_eq!(
+            named, bare_error,
+            "SDKs know a bare error by the name of its event: {frame}"
+        );
         (id, data)
     });
     events.collect()
