@@ -2,10 +2,11 @@
 
 use std::any::Any;
 
-use nuncio_protocol::{AgentId, Artifact, Message, Part, TaskState};
+use nuncio_protocol::{AgentId, Artifact, Message, Part, TaskId, TaskState};
 
 use crate::outbox::{Batch, Emitted};
-use crate::{AgentError, Outcome, Pause, PauseReason, RunCx};
+use crate::run::Returned;
+use crate::{Outcome, Pause, PauseReason, RunCx};
 
 /// How a turn of a run ended.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ pub(crate) enum End {
 
 impl End {
     /// What the agent's return means.
-    pub(crate) fn of(result: Result<Result<Outcome, AgentError>, Box<dyn Any + Send>>) -> Self {
+    pub(crate) fn of(result: Returned, task: &TaskId) -> Self {
         match result {
             Ok(Ok(Outcome::Done)) => Self::Done,
             Ok(Ok(Outcome::Reply(message))) => Self::Reply(message),
@@ -35,12 +36,12 @@ impl End {
             Ok(Ok(Outcome::HandOff { agent, message })) => Self::HandOff(agent, message),
             Ok(Err(error)) => {
                 let cause = std::error::Error::source(&error).map(ToString::to_string);
-                tracing::warn!(%error, cause, "the agent failed");
+                tracing::warn!(task.id = %task, %error, cause, "the agent failed");
                 Self::Stopped(TaskState::Failed, error.message().to_owned())
             }
             Err(panic) => {
                 let text = panic_text(panic.as_ref());
-                tracing::error!(panic = text, "the agent panicked");
+                tracing::error!(task.id = %task, panic = text, "the agent panicked");
                 Self::Stopped(
                     TaskState::Failed,
                     "the agent stopped unexpectedly".to_owned(),

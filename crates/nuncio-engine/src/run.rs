@@ -38,7 +38,7 @@ pub(crate) struct Start {
 }
 
 /// What an agent's future gives, a panic included.
-type Returned = Result<Result<Outcome, AgentError>, Box<dyn Any + Send>>;
+pub(crate) type Returned = Result<Result<Outcome, AgentError>, Box<dyn Any + Send>>;
 
 /// The run is over without a word: somebody else has the task, or nobody will.
 #[derive(Debug)]
@@ -159,7 +159,7 @@ impl Run {
         tokio::pin!(running);
         // Most short answers are ready at once: then there is one write, and no timer.
         if let std::task::Poll::Ready(result) = futures_util::poll!(&mut running) {
-            return self.canceled_or(End::of(result));
+            return self.canceled_or(End::of(result, &self.cell.id));
         }
         Box::pin(self.follow(running)).await
     }
@@ -206,7 +206,7 @@ impl Run {
         if !flushing.is_terminated() && flushing.await.is_err() {
             return End::Lost;
         }
-        self.canceled_or(End::of(result))
+        self.canceled_or(End::of(result, &self.cell.id))
     }
 
     fn canceled_or(&self, end: End) -> End {
