@@ -5,6 +5,7 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 
 use super::batch::{Batch, Write};
+use super::connection::open_writer;
 use super::failure::Failure;
 use super::{SqliteOptions, SqliteStore, check};
 use crate::{Created, NewTask, Scope, Store, StoreError};
@@ -12,6 +13,21 @@ use crate::{Created, NewTask, Scope, Store, StoreError};
 fn open(folder: &TempDir) -> SqliteStore {
     let path = folder.path().join("nuncio.db");
     SqliteStore::open(path, SqliteOptions::default()).unwrap()
+}
+
+/// P1: "answered" means "on disk". Killing a process does not show it; the setting does.
+#[test]
+fn commits_are_synced_unless_told_otherwise() {
+    let folder = TempDir::new().unwrap();
+    drop(open(&folder));
+    let path = folder.path().join("nuncio.db");
+    let writer = open_writer(&path, &SqliteOptions::default()).unwrap();
+    let setting = |name| writer.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    assert_eq!(setting("synchronous").unwrap(), 2, "FULL");
+    let journal: String = writer
+        .pragma_query_value(None, "journal_mode", |row| row.get(0))
+        .unwrap();
+    assert_eq!(journal, "wal");
 }
 
 fn scope() -> Scope {
