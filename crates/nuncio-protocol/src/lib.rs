@@ -7,6 +7,7 @@
 
 mod artifact;
 mod card;
+pub mod dialect;
 mod env;
 mod error;
 mod event;
