@@ -94,7 +94,7 @@ impl<'a> Request<'a> {
     pub fn operation(&self) -> Result<Operation, A2aError> {
         let kind =
             OperationKind::from_name(&self.method).ok_or_else(|| unknown_method(&self.method))?;
-        Ok(Operation::decode(kind, self.params)?)
+        super::decode_operation(kind, self.params)
     }
 }
 
@@ -193,6 +193,18 @@ pub fn encode_result(id: &RequestId, result: &str) -> String {
 
 /// Writes an error (RPC-11).
 pub fn encode_error(id: &RequestId, error: &A2aError) -> String {
+    encode_failure(id, &error_object(error))
+}
+
+/// Writes a response around an error object.
+pub fn encode_failure(id: &RequestId, error: &Value) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#,
+        id.as_json()
+    )
+}
+
+pub(super) fn error_object(error: &A2aError) -> Value {
     let details = error.details_json();
     let mut body = serde_json::Map::new();
     body.insert("code".to_owned(), error.kind.json_rpc_code().into());
@@ -200,11 +212,7 @@ pub fn encode_error(id: &RequestId, error: &A2aError) -> String {
     if !details.is_empty() {
         body.insert("data".to_owned(), details.into());
     }
-    format!(
-        r#"{{"jsonrpc":"2.0","id":{},"error":{}}}"#,
-        id.as_json(),
-        json::encode(&body)
-    )
+    Value::Object(body)
 }
 
 #[derive(Deserialize)]

@@ -3,11 +3,26 @@
 //! Servers decode requests and encode results with it, clients the other way round. Framing
 //! (HTTP, SSE) is left to them.
 
+mod compat;
+mod dialect;
 pub mod json_rpc;
 pub mod rest;
 
+pub use dialect::V1_0;
+
 use crate::json::{DecodeError, decode_checked, encode};
-use crate::{OperationKind, Outcome};
+use crate::{A2aError, Operation, OperationKind, Outcome};
+
+/// Reads a request from its JSON object; see [`compat`] for what older callers may write.
+fn decode_operation(kind: OperationKind, text: &str) -> Result<Operation, A2aError> {
+    let decoded = Operation::decode(kind, text);
+    match kind {
+        OperationKind::SendMessage | OperationKind::SendStreamingMessage => {
+            compat::understood(decoded, text)
+        }
+        _ => Ok(decoded?),
+    }
+}
 
 /// Writes a result as JSON; `None` for a stream, whose events are written one by one.
 ///

@@ -158,7 +158,7 @@ impl Route {
             | OperationKind::CreateTaskPushNotificationConfig => body_object(self.kind, body)?,
             _ => Cow::Owned(query_object(self.kind, query)?),
         };
-        let mut operation = Operation::decode(self.kind, &text)?;
+        let mut operation = super::decode_operation(self.kind, &text)?;
         self.put_ids(&mut operation)?;
         self.put_tenant(&mut operation)?;
         Ok(operation)
