@@ -14,9 +14,11 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use nuncio_protocol::dialect::{JsonRpcDialect, RestDialect, StreamKind};
+use nuncio_protocol::v0_3::{self, V0_3};
 use nuncio_protocol::v1::{json_rpc, rest};
 use nuncio_protocol::{
-    AgentCard, Limits, Operation, OperationKind, Part, StatusProfile, StreamResponse, Task,
+    AgentCard, Event, Limits, Operation, OperationKind, Part, StatusProfile, StreamResponse, Task,
     Timestamp, Validate as _, json,
 };
 use serde::Serialize;
@@ -37,6 +39,10 @@ pub const TARGETS: &[Target] = &[
     ("task", task),
     ("timestamp", timestamp),
     ("json_check", json_check),
+    ("older_json_rpc", older_json_rpc),
+    ("older_rest_request", older_rest_request),
+    ("older_rest_response", older_rest_response),
+    ("older_card", older_card),
 ];
 
 /// A request to the JSON-RPC binding.
@@ -222,6 +228,105 @@ pub fn json_check(data: &[u8]) {
             "{checked:?} {text}"
         ),
         Err(error) => assert!(!error.is_data(), "{error}"),
+    }
+}
+
+/// Params, results and events of version 0.3 in JSON-RPC.
+pub fn older_json_rpc(data: &[u8]) {
+    let Ok(text) = json::check(data) else {
+        return;
+    };
+    for kind in OperationKind::ALL {
+        if let Ok(operation) = V0_3.decode_params(*kind, text) {
+            // A webhook asked for without its id is a list of them.
+            let params = V0_3.encode_params(&operation).expect("0.3 said so itself");
+            let again = V0_3.decode_params(operation.kind(), &params);
+            assert_eq!(again.expect("our own params"), operation);
+        }
+        let Ok(outcome) = JsonRpcDialect::decode_result(&V0_3, *kind, text) else {
+            continue;
+        };
+        let text = JsonRpcDialect::encode_result(&V0_3, *kind, &outcome).expect("not a stream");
+        let again = JsonRpcDialect::decode_result(&V0_3, *kind, &text).expect("our own result");
+        let again = JsonRpcDialect::encode_result(&V0_3, *kind, &again).expect("not a stream");
+        assert_eq!(again, text);
+    }
+    if let Ok(Some(item)) = JsonRpcDialect::decode_event(&V0_3, text) {
+        let write = |item| {
+            let event = Event::from(item);
+            JsonRpcDialect::encode_event(&V0_3, &event, StreamKind::Send).into_owned()
+        };
+        let text = write(item);
+        let again = JsonRpcDialect::decode_event(&V0_3, &text).expect("our own event");
+        assert_eq!(write(again.expect("of a known kind")), text);
+    }
+    if let Ok(task) = v0_3::decode_webhook(data) {
+        let text = v0_3::encode_webhook(&task);
+        let again = v0_3::decode_webhook(text.as_bytes()).expect("our own call");
+        assert_eq!(v0_3::encode_webhook(&again), text);
+    }
+}
+
+/// A request of version 0.3 over HTTP, framed as for [`rest_request`].
+pub fn older_rest_request(data: &[u8]) {
+    let end = data.iter().position(|b| *b == b'\n').unwrap_or(data.len());
+    let (line, body) = data.split_at(end);
+    let body = body.get(1..).unwrap_or_default();
+    let Ok(line) = std::str::from_utf8(line) else {
+        return;
+    };
+    let (method, target) = line.split_once(' ').unwrap_or(("GET", line));
+    let (path, query) = match target.split_once('?') {
+        Some((path, query)) => (path, Some(query)),
+        None => (target, None),
+    };
+    let Ok(route) = V0_3.route(method, path) else {
+        return;
+    };
+    let Ok(operation) = V0_3.decode_request(&route, query, body) else {
+        return;
+    };
+    assert_eq!(operation.kind(), route.kind);
+    if operation.check(&Limits::default()).is_ok() {
+        let _ = RestDialect::encode_request(&V0_3, &operation);
+    }
+}
+
+/// Results, events and errors of version 0.3 over HTTP.
+pub fn older_rest_response(data: &[u8]) {
+    for kind in OperationKind::ALL {
+        let Ok(outcome) = RestDialect::decode_result(&V0_3, *kind, data) else {
+            continue;
+        };
+        let text = RestDialect::encode_result(&V0_3, *kind, &outcome).expect("not a stream");
+        let again = RestDialect::decode_result(&V0_3, *kind, text.as_bytes());
+        assert!(again.is_ok(), "our own result {text}");
+    }
+    if let Ok(Some(item)) = RestDialect::decode_event(&V0_3, data) {
+        let event = Event::from(item);
+        let text = RestDialect::encode_event(&V0_3, &event, StreamKind::Subscription);
+        let again = RestDialect::decode_event(&V0_3, text.as_bytes()).expect("our own event");
+        assert!(again.is_some(), "{text}");
+    }
+    for status in [0, 200, 400, 401, 404, 500, u16::MAX] {
+        let error = v0_3::decode_error(status, data);
+        let text = RestDialect::encode_error(&V0_3, &error, StatusProfile::default());
+        let again = v0_3::decode_error(status, text.as_bytes());
+        assert_eq!(again.message, error.message);
+    }
+}
+
+/// A card of any version.
+pub fn older_card(data: &[u8]) {
+    let Ok(value) = json::decode::<serde_json::Value>(data) else {
+        return;
+    };
+    if let Ok(card) = v0_3::card::decode(&value) {
+        let older = v0_3::card::encode(&card);
+        let again = v0_3::card::decode(&older).expect("our own card");
+        assert_eq!(v0_3::card::encode(&again), older);
+        let union = v0_3::card::union(&card);
+        assert!(v0_3::card::decode(&union).is_ok(), "{union}");
     }
 }
 

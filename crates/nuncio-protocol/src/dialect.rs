@@ -9,17 +9,53 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::v0_3::{self, V0_3};
+use crate::v1::V1_0;
 use crate::v1::rest::{HttpRequest, Route, RouteError};
 use crate::{
-    A2aError, Event, Operation, OperationKind, Outcome, StatusProfile, StreamResponse, Version,
+    A2aError, AgentCard, Event, Operation, OperationKind, Outcome, StatusProfile, StreamResponse,
+    Version, grpc, json,
 };
+
+/// The JSON-RPC dialect of a version.
+pub fn json_rpc(version: Version) -> &'static dyn JsonRpcDialect {
+    match version {
+        Version::V0_3 => &V0_3,
+        Version::V1_0 => &V1_0,
+    }
+}
+
+/// The HTTP+JSON dialect of a version.
+pub fn rest(version: Version) -> &'static dyn RestDialect {
+    match version {
+        Version::V0_3 => &V0_3,
+        Version::V1_0 => &V1_0,
+    }
+}
+
+/// The gRPC dialect of a version.
+pub fn grpc(version: Version) -> &'static dyn GrpcDialect {
+    match version {
+        Version::V0_3 => &grpc::V0_3,
+        Version::V1_0 => &grpc::V1,
+    }
+}
+
+/// The text of a card that readers of each of these versions understand.
+pub fn encode_card(card: &AgentCard, versions: &[Version]) -> String {
+    match versions {
+        [Version::V0_3] => v0_3::card::encode(card).to_string(),
+        [Version::V1_0] => json::encode(card),
+        _ => v0_3::card::union(card).to_string(),
+    }
+}
 
 /// What all bindings of one version have in common.
 pub trait Dialect: Send + Sync + fmt::Debug {
     /// The version.
     fn version(&self) -> Version;
 
-    /// The header, and the metadata key of gRPC, that names extensions.
+    /// The header, and the metadata key of gRPC, that names extensions; in lower case.
     fn extensions_header(&self) -> &'static str;
 
     /// What a server does instead when an operation fails, if this version wants it otherwise: the
@@ -129,6 +165,9 @@ pub trait RestDialect: Dialect {
 pub trait GrpcDialect: Dialect {
     /// The service's full name, such as `lf.a2a.v1.A2AService`.
     fn service(&self) -> &'static str;
+
+    /// Whether requests can name a tenant.
+    fn has_tenants(&self) -> bool;
 
     /// The operation that a method of the service asks for.
     fn kind(&self, method: &str) -> Option<OperationKind>;

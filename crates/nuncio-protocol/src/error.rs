@@ -175,6 +175,33 @@ pub enum GrpcStatus {
 }
 
 impl GrpcStatus {
+    const ALL: &'static [Self] = &[
+        Self::Unknown,
+        Self::InvalidArgument,
+        Self::DeadlineExceeded,
+        Self::NotFound,
+        Self::PermissionDenied,
+        Self::ResourceExhausted,
+        Self::FailedPrecondition,
+        Self::Unimplemented,
+        Self::Internal,
+        Self::Unavailable,
+        Self::Unauthenticated,
+    ];
+
+    /// The number in `grpc-status`. Spec: §10.6
+    pub fn number(self) -> i32 {
+        self as i32
+    }
+
+    /// The status of that number; `None` for those that no error here has.
+    pub fn from_number(number: i32) -> Option<Self> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|status| status.number() == number)
+    }
+
     /// The name in REST error bodies, such as `NOT_FOUND`. Spec: §11.6
     pub fn as_str(self) -> &'static str {
         match self {
@@ -194,26 +221,10 @@ impl GrpcStatus {
 
     /// The status of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        use GrpcStatus::{
-            DeadlineExceeded, FailedPrecondition, Internal, InvalidArgument, NotFound,
-            PermissionDenied, ResourceExhausted, Unauthenticated, Unavailable, Unimplemented,
-            Unknown,
-        };
-        [
-            Unknown,
-            InvalidArgument,
-            DeadlineExceeded,
-            NotFound,
-            PermissionDenied,
-            ResourceExhausted,
-            FailedPrecondition,
-            Unimplemented,
-            Internal,
-            Unavailable,
-            Unauthenticated,
-        ]
-        .into_iter()
-        .find(|status| status.as_str() == name)
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|status| status.as_str() == name)
     }
 }
 
@@ -437,7 +448,7 @@ impl From<crate::json::DecodeError> for A2aError {
 
 impl From<crate::UnsupportedVersion> for A2aError {
     fn from(error: crate::UnsupportedVersion) -> Self {
-        let supported: Vec<&str> = crate::Version::ALL.iter().map(|v| v.as_str()).collect();
+        let supported: Vec<&str> = error.supported.iter().map(|v| v.as_str()).collect();
         Self::new(
             ErrorKind::VersionNotSupported,
             format!("{error}; supported: {}", supported.join(", ")),

@@ -32,6 +32,31 @@ impl Timestamp {
         self.0.as_nanosecond().div_euclid(1_000_000) as i64
     }
 
+    /// From seconds since 1970 and nanoseconds after them, as protobuf has them.
+    pub(crate) fn from_unix(seconds: i64, nanos: i32) -> Result<Self, TimestampError> {
+        if !(0..1_000_000_000).contains(&nanos) {
+            return Err(TimestampError);
+        }
+        let total = i128::from(seconds) * 1_000_000_000 + i128::from(nanos);
+        let time = jiff::Timestamp::from_nanosecond(total).map_err(|_| TimestampError)?;
+        Self(time).in_range()
+    }
+
+    /// Seconds since 1970, rounded towards the past, and nanoseconds after them.
+    pub(crate) fn to_unix(self) -> (i64, i32) {
+        let total = self.0.as_nanosecond();
+        let seconds = total.div_euclid(1_000_000_000) as i64;
+        (seconds, total.rem_euclid(1_000_000_000) as i32)
+    }
+
+    fn in_range(self) -> Result<Self, TimestampError> {
+        if (EARLIEST_MS..=LATEST_MS).contains(&self.unix_ms()) {
+            Ok(self)
+        } else {
+            Err(TimestampError)
+        }
+    }
+
     /// Reads the text form.
     ///
     /// # Errors
@@ -48,12 +73,7 @@ impl Timestamp {
         } else {
             return Err(TimestampError);
         };
-        let time = Self(parsed);
-        if (EARLIEST_MS..=LATEST_MS).contains(&time.unix_ms()) {
-            Ok(time)
-        } else {
-            Err(TimestampError)
-        }
+        Self(parsed).in_range()
     }
 }
 

@@ -6,6 +6,8 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 #[non_exhaustive]
 pub enum Version {
+    /// Version 0.3.
+    V0_3,
     /// Version 1.0 (texts 1.0.0 and 1.0.1).
     #[default]
     V1_0,
@@ -13,16 +15,22 @@ pub enum Version {
 
 /// A version nobody here speaks, or a malformed one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("protocol version \"{0}\" is not supported")]
-pub struct UnsupportedVersion(pub String);
+#[error("protocol version \"{asked}\" is not supported")]
+pub struct UnsupportedVersion {
+    /// What was asked for.
+    pub asked: String,
+    /// What may be asked for, oldest first.
+    pub supported: Vec<Version>,
+}
 
 impl Version {
     /// Every version that is spoken, oldest first.
-    pub const ALL: &'static [Self] = &[Self::V1_0];
+    pub const ALL: &'static [Self] = &[Self::V0_3, Self::V1_0];
 
     /// `Major.Minor`, as in the `A2A-Version` header.
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::V0_3 => "0.3",
             Self::V1_0 => "1.0",
         }
     }
@@ -32,7 +40,10 @@ impl Version {
     /// # Errors
     /// [`UnsupportedVersion`] for any other version and for what is no version at all.
     pub fn parse(text: &str) -> Result<Self, UnsupportedVersion> {
-        let unsupported = || UnsupportedVersion(text.trim().to_owned());
+        let unsupported = || UnsupportedVersion {
+            asked: text.trim().to_owned(),
+            supported: Self::ALL.to_vec(),
+        };
         let numbers: Vec<&str> = text.trim().split('.').collect();
         let well_formed = matches!(numbers.len(), 2 | 3)
             && numbers
@@ -70,8 +81,12 @@ mod tests {
         for good in ["1.0", " 1.0 ", "1.0.0", "1.0.1", "1.0.3"] {
             assert_eq!(Version::parse(good), Ok(Version::V1_0), "{good}");
         }
+        for good in ["0.3", "0.3.0", " 0.3.12"] {
+            assert_eq!(Version::parse(good), Ok(Version::V0_3), "{good}");
+        }
         for bad in [
-            "", "1", "abc", "99.0", "1.1", "1.0.", "1.0.0.0", "v1.0", "1.0-dev", "0.3", "01.0",
+            "", "1", "abc", "99.0", "1.1", "1.0.", "1.0.0.0", "v1.0", "1.0-dev", "0.2", "0.30",
+            "01.0",
         ] {
             assert!(Version::parse(bad).is_err(), "{bad}");
         }

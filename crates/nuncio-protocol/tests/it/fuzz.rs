@@ -1,11 +1,12 @@
 //! The fuzz targets over bounded input: random bytes, random JSON and damaged golden files.
 
+use nuncio_protocol::Version;
 use proptest::collection::vec;
 use proptest::prelude::{ProptestConfig, Strategy, any, prop_oneof, proptest};
 use proptest::sample::{Index, select};
 
 use crate::strategies;
-use crate::support::goldens;
+use crate::support::goldens_of;
 use crate::targets::TARGETS;
 
 fn run_all(input: &[u8]) {
@@ -17,13 +18,16 @@ fn run_all(input: &[u8]) {
 /// What the goldens hold, also as the REST target reads it: a request line and a body.
 fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
-    for golden in goldens("json_rpc").into_iter().chain(goldens("rest")) {
+    let all = Version::ALL
+        .iter()
+        .flat_map(|version| ["json_rpc", "rest"].map(|binding| goldens_of(*version, binding)));
+    for golden in all.flatten() {
         let file = golden.value();
         if let (Some(method), Some(target)) = (file["method"].as_str(), file["target"].as_str()) {
             seeds.push(format!("{method} {target}\n{}", file["body"]).into_bytes());
         }
         for member in ["params", "result"] {
-            if file[member].is_object() {
+            if file[member].is_object() || file[member].is_array() {
                 seeds.push(file[member].to_string().into_bytes());
             }
         }

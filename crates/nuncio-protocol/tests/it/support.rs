@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use nuncio_protocol::v1::json_rpc;
-use nuncio_protocol::{A2aError, Operation, OperationKind, json};
+use nuncio_protocol::{A2aError, Operation, OperationKind, Version, json};
 use serde_json::Value;
 
 /// What a golden file holds, by the middle of its name.
@@ -69,10 +69,16 @@ fn id() -> json_rpc::RequestId {
     json_rpc::RequestId::text("1")
 }
 
-/// All golden files of a binding, in the order of their names.
+/// All golden files of a binding of 1.0, in the order of their names.
 pub(crate) fn goldens(binding: &str) -> Vec<Golden> {
+    goldens_of(Version::V1_0, binding)
+}
+
+/// All golden files of a version's binding, in the order of their names.
+pub(crate) fn goldens_of(version: Version, binding: &str) -> Vec<Golden> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/wire/1.0")
+        .join("tests/wire")
+        .join(version.as_str())
         .join(binding);
     let mut found: Vec<Golden> = std::fs::read_dir(folder)
         .unwrap()

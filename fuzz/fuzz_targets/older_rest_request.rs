@@ -1,0 +1,4 @@
+//! See `nuncio_fuzz::older_rest_request`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| nuncio_fuzz::older_rest_request(data));
