@@ -7,7 +7,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use nuncio_protocol::{
-    AgentCapabilities, AgentCard, AgentId, AgentProvider, AgentSkill, Message, Metadata, Task,
+    AgentCapabilities, AgentCard, AgentExtension, AgentId, AgentProvider, AgentSkill, Message,
+    Metadata, Task, TaskId,
 };
 use serde_json::Value;
 
@@ -53,6 +54,8 @@ pub struct AgentInfo {
     pub input_modes: Vec<String>,
     /// Media types it gives.
     pub output_modes: Vec<String>,
+    /// Extensions it understands; clients must name the required ones.
+    pub extensions: Vec<AgentExtension>,
     /// Whether clients may stream.
     pub streaming: bool,
     /// Whether a run that a crash cut off may start again. If so, a run whose sender waits for it
@@ -89,6 +92,7 @@ impl AgentInfo {
             skills: vec![skill],
             input_modes: vec!["text/plain".to_owned()],
             output_modes: vec!["text/plain".to_owned()],
+            extensions: Vec::new(),
             streaming: true,
             resumable: false,
             answers_directly: false,
@@ -102,6 +106,7 @@ impl AgentInfo {
         capabilities.streaming = Some(self.streaming);
         capabilities.push_notifications = Some(false);
         capabilities.extended_agent_card = Some(false);
+        capabilities.extensions.clone_from(&self.extensions);
         let mut card = AgentCard::default();
         card.name.clone_from(&self.name);
         card.description.clone_from(&self.description);
@@ -149,6 +154,11 @@ impl Input {
             extensions: Vec::new(),
             checkpoint: None,
         }
+    }
+
+    /// The task that this one follows: the last of those that the message names.
+    pub fn predecessor(&self) -> Option<&TaskId> {
+        self.message.reference_task_ids.last()
     }
 
     /// How many messages the user has sent in this task, this one included.

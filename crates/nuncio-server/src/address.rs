@@ -32,6 +32,32 @@ pub(crate) fn public_url(settings: &Settings, parts: &Parts, peer: Option<IpAddr
     format!("{scheme}://{host}{slash}{prefix}")
 }
 
+/// Host and port for gRPC (CARD-07): those of the server's address, which must have no path then.
+pub(crate) fn grpc(settings: &Settings, public_url: &str) -> Option<String> {
+    if !settings.grpc {
+        return None;
+    }
+    if let Some(address) = &settings.grpc_address {
+        return Some(address.clone());
+    }
+    let (scheme, host) = public_url.split_once("://")?;
+    if host.contains('/') {
+        return None;
+    }
+    let port = match scheme {
+        "https" => ":443",
+        _ => ":80",
+    };
+    let numbered = host
+        .rsplit_once(':')
+        .is_some_and(|(_, port)| !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()));
+    Some(if numbered {
+        host.to_owned()
+    } else {
+        format!("{host}{port}")
+    })
+}
+
 /// The address of the caller: of the last peer that is no trusted proxy.
 pub(crate) fn client_ip(
     settings: &Settings,
@@ -118,4 +144,34 @@ fn is_host(text: &str) -> bool {
 fn is_prefix(text: &str) -> bool {
     let fits = |c: u8| c.is_ascii_alphanumeric() || b"-._~/%".contains(&c);
     text.len() <= 260 && text.bytes().all(fits) && !text.contains("//")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grpc;
+    use crate::Settings;
+
+    /// CARD-07.
+    #[test]
+    fn grpc_has_host_and_port() {
+        let settings = Settings::default();
+        for (url, address) in [
+            ("https://h.example", Some("h.example:443")),
+            ("http://h.example", Some("h.example:80")),
+            ("http://127.0.0.1:8080", Some("127.0.0.1:8080")),
+            ("http://[::1]", Some("[::1]:80")),
+            ("http://[::1]:9", Some("[::1]:9")),
+            ("https://h.example/agents", None),
+        ] {
+            assert_eq!(grpc(&settings, url).as_deref(), address, "{url}");
+        }
+        let mut settings = Settings {
+            grpc_address: Some("grpc.example:443".to_owned()),
+            ..Settings::default()
+        };
+        let elsewhere = grpc(&settings, "https://h.example/agents");
+        assert_eq!(elsewhere.as_deref(), Some("grpc.example:443"));
+        settings.grpc = false;
+        assert_eq!(grpc(&settings, "https://h.example"), None);
+    }
 }

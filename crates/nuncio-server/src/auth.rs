@@ -147,6 +147,13 @@ impl Authenticator {
         self.anonymous.is_some()
     }
 
+    /// Whether some caller belongs to a workspace.
+    pub(crate) fn knows_workspace(&self, workspace: &str) -> bool {
+        let keys = self.keys.values().flatten().chain(&self.anonymous);
+        let mut workspaces = keys.map(|known| &known.key.caller.workspace);
+        workspaces.any(|known| known.as_str() == workspace)
+    }
+
     /// Judges the credentials of a request that comes from `client`.
     pub(crate) fn authenticate(
         &self,

@@ -4,18 +4,19 @@ use std::convert::Infallible;
 use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt as _;
+use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use nuncio_protocol::{A2aError, ErrorKind};
 use tokio::time::timeout;
 
+use crate::events::EventBody;
 use crate::failure::Failure;
 use crate::io::InFlight;
-use crate::sse::SseBody;
 
 /// How long an unwanted rest of a body is read and thrown away, so that the answer arrives.
 const DISCARD_FOR: Duration = Duration::from_secs(5);
@@ -30,7 +31,9 @@ pub struct ResponseBody {
 
 enum Content {
     Bytes(Bytes),
-    Events(Box<SseBody>),
+    /// A message and how it ended.
+    Message(Bytes, Option<HeaderMap>),
+    Events(Box<EventBody>),
 }
 
 impl ResponseBody {
@@ -45,7 +48,14 @@ impl ResponseBody {
         Self::bytes(Bytes::new())
     }
 
-    pub(crate) fn events(events: SseBody) -> Self {
+    pub(crate) fn message(frame: Bytes, trailers: HeaderMap) -> Self {
+        Self {
+            content: Content::Message(frame, Some(trailers)),
+            in_flight: None,
+        }
+    }
+
+    pub(crate) fn events(events: EventBody) -> Self {
         Self {
             content: Content::Events(Box::new(events)),
             in_flight: None,
@@ -61,6 +71,7 @@ impl fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.content {
             Content::Bytes(bytes) => write!(f, "ResponseBody({} bytes)", bytes.len()),
+            Content::Message(frame, _) => write!(f, "ResponseBody({} bytes)", frame.len()),
             Content::Events(_) => f.write_str("ResponseBody(events)"),
         }
     }
@@ -80,16 +91,28 @@ impl Body for ResponseBody {
                 let all = std::mem::take(bytes);
                 Poll::Ready(Some(Ok(Frame::data(all))))
             }
-            Content::Events(events) => events.poll_chunk(cx).map(|chunk| {
-                let frame = Frame::data(chunk?);
-                Some(Ok(frame))
-            }),
+            Content::Message(frame, trailers) if frame.is_empty() => {
+                let trailers = trailers.take().map(Frame::trailers);
+                Poll::Ready(trailers.map(Ok))
+            }
+            Content::Message(frame, _) => {
+                let all = std::mem::take(frame);
+                Poll::Ready(Some(Ok(Frame::data(all))))
+            }
+            Content::Events(events) => {
+                let frame = match ready!(events.poll_chunk(cx)) {
+                    Some(chunk) => Some(Frame::data(chunk)),
+                    None => events.trailers().map(Frame::trailers),
+                };
+                Poll::Ready(frame.map(Ok))
+            }
         }
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.content {
             Content::Bytes(bytes) => bytes.is_empty(),
+            Content::Message(frame, trailers) => frame.is_empty() && trailers.is_none(),
             Content::Events(_) => false,
         }
     }
@@ -97,7 +120,7 @@ impl Body for ResponseBody {
     fn size_hint(&self) -> SizeHint {
         match &self.content {
             Content::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Content::Events(_) => SizeHint::default(),
+            Content::Message(..) | Content::Events(_) => SizeHint::default(),
         }
     }
 }

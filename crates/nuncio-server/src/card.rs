@@ -8,14 +8,16 @@ use bytes::Bytes;
 use http::header::{
     CACHE_CONTROL, ETAG, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED, LINK, VARY,
 };
+use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use nuncio_protocol::{AgentCard, AgentInterface, Binding, Timestamp, json};
+use nuncio_protocol::{AgentCard, AgentInterface, Binding, Timestamp, Version, dialect};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
 use crate::auth::Authenticator;
+use crate::place::Who;
 use crate::reply::{self, JSON, Reply};
-use crate::{Endpoint, Settings};
+use crate::{Endpoint, Settings, parameters};
 
 /// The path of a card below its agent's address.
 pub(crate) const CARD_PATH: &str = "/.well-known/agent-card.json";
@@ -26,9 +28,12 @@ const DEPRECATION: HeaderName = HeaderName::from_static("deprecation");
 /// Hosts under which one agent's card is kept; who asks under more begins anew.
 const MAX_CACHED: usize = 64;
 
-/// One agent's served cards by the address of the server.
+/// One agent's served cards.
 #[derive(Debug, Default)]
-pub(crate) struct CardCache(Mutex<HashMap<String, Arc<ServedCard>>>);
+pub(crate) struct CardCache(Mutex<HashMap<CardKey, Arc<ServedCard>>>);
+
+/// The agent's address, whether it is the default one, and the versions a card is for.
+type CardKey = (String, bool, Vec<Version>);
 
 /// A card as bytes with its headers.
 #[derive(Debug)]
@@ -46,50 +51,101 @@ pub(crate) struct ServedCard {
 pub(crate) struct CardContext<'a> {
     /// The server's address, without a trailing slash.
     pub(crate) public_url: &'a str,
+    /// How the agent is addressed.
+    pub(crate) who: &'a Who<'a>,
+    /// Whether it is the one that is also served at the root.
+    pub(crate) is_default: bool,
+    /// Host and port for gRPC, if that is offered.
+    pub(crate) grpc: Option<&'a str>,
     pub(crate) authenticator: &'a Authenticator,
     pub(crate) now: Timestamp,
 }
 
 impl Endpoint {
-    /// The address of this agent, for both bindings.
-    pub(crate) fn url(&self, public_url: &str) -> String {
-        format!("{public_url}/agents/{}", self.id)
+    /// The address of this agent, for the bindings over JSON.
+    pub(crate) fn url(&self, public_url: &str, who: &Who<'_>) -> String {
+        format!("{public_url}{}", who.path(self.id.as_str()))
+    }
+
+    /// The versions that a reader of the card understands: the one it names, else all.
+    pub(crate) fn card_versions(&self, parts: &Parts) -> Vec<Version> {
+        let said = parameters::version(parts).ok().flatten();
+        let said = said.and_then(|text| Version::parse(&text).ok());
+        match said.filter(|version| self.dialects.contains(version)) {
+            Some(version) => vec![version],
+            None => self.dialects.clone(),
+        }
     }
 
     /// Fills in where the agent is reached and what is asked of callers.
     pub(crate) fn complete(&self, card: &mut AgentCard, context: CardContext<'_>) {
-        let url = self.url(context.public_url);
-        card.supported_interfaces = [Binding::JsonRpc, Binding::HttpJson]
-            .map(|binding| AgentInterface::new(url.clone(), binding))
-            .to_vec();
+        card.supported_interfaces = self.interfaces(context);
         context.authenticator.declare(card);
         // Signatures of the template cover other addresses (CACHE-05).
         card.signatures.clear();
     }
 
-    pub(crate) fn served_card(&self, context: CardContext<'_>) -> Arc<ServedCard> {
-        if let Some(card) = self.cards.0.lock().get(context.public_url) {
+    /// Where the agent is reached: newest version first, JSON-RPC before HTTP+JSON before gRPC.
+    fn interfaces(&self, context: CardContext<'_>) -> Vec<AgentInterface> {
+        let url = self.url(context.public_url, context.who);
+        let versions = self.dialects.iter().rev();
+        let interfaces = versions.flat_map(|version| {
+            let over_json = [Binding::JsonRpc, Binding::HttpJson]
+                .map(|binding| AgentInterface::new(url.clone(), binding));
+            let mut all = Vec::from(over_json);
+            all.extend(self.grpc_interface(context, *version));
+            for interface in &mut all {
+                interface.protocol_version = version.to_string();
+            }
+            all
+        });
+        interfaces.collect()
+    }
+
+    /// gRPC has no paths of its own: the tenant names the agent, if the version has tenants.
+    fn grpc_interface(&self, context: CardContext<'_>, version: Version) -> Option<AgentInterface> {
+        let mut interface = AgentInterface::new(context.grpc?, Binding::Grpc);
+        if !context.is_default {
+            if !dialect::grpc(version).has_tenants() {
+                return None;
+            }
+            interface.tenant = Some(match context.who {
+                Who::InWorkspace { workspace, .. } => format!("{workspace}/{}", self.id),
+                Who::Default | Who::Named(_) => self.id.to_string(),
+            });
+        }
+        Some(interface)
+    }
+
+    pub(crate) fn served_card(
+        &self,
+        context: CardContext<'_>,
+        versions: &[Version],
+    ) -> Arc<ServedCard> {
+        let url = self.url(context.public_url, context.who);
+        let key = (url, context.is_default, versions.to_vec());
+        if let Some(card) = self.cards.0.lock().get(&key) {
             return Arc::clone(card);
         }
-        let fresh = Arc::new(self.render(context));
+        let fresh = Arc::new(self.render(context, versions));
         let mut cards = self.cards.0.lock();
         if cards.len() >= MAX_CACHED {
             cards.clear();
         }
-        cards.insert(context.public_url.to_owned(), Arc::clone(&fresh));
+        cards.insert(key, Arc::clone(&fresh));
         fresh
     }
 
-    fn render(&self, context: CardContext<'_>) -> ServedCard {
+    fn render(&self, context: CardContext<'_>, versions: &[Version]) -> ServedCard {
         let mut card = self.card.clone();
         self.complete(&mut card, context);
-        let body = json::encode(&card);
+        let body = dialect::encode_card(&card, versions);
         let modified = self.modified.get_or_init(|| context.now).unix_ms() / 1_000;
         let modified = u64::try_from(modified).unwrap_or_default();
         let date = httpdate::fmt_http_date(SystemTime::UNIX_EPOCH + Duration::from_secs(modified));
         let link = format!(
             "<{}{CARD_PATH}>; rel=\"canonical\"",
-            self.url(context.public_url)
+            self.url(context.public_url, context.who)
         );
         ServedCard {
             etag: entity_tag(body.as_bytes()),

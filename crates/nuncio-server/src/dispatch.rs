@@ -4,10 +4,11 @@
 
 use std::panic::AssertUnwindSafe;
 
-use futures_util::FutureExt as _;
+use futures_util::{FutureExt as _, stream};
+use nuncio_protocol::dialect::Dialect;
 use nuncio_protocol::{
-    A2aError, Binding, Call, ErrorKind, Operation, OperationKind, Outcome, Result,
-    SendMessageRequest, Validate as _,
+    A2aError, Binding, Call, Caller, ErrorKind, Event, Operation, OperationKind, Outcome, Result,
+    SendMessageRequest, StreamResponse, Validate as _,
 };
 
 use crate::admission::Permit;
@@ -18,6 +19,7 @@ use crate::{Endpoint, Settings};
 /// One operation on its way in; its request is read only once it is known to be offered.
 pub(crate) struct Asked<'a, D> {
     pub(crate) binding: Binding,
+    pub(crate) dialect: &'a dyn Dialect,
     pub(crate) admitted: &'a Admitted,
     pub(crate) call: Call,
     pub(crate) kind: OperationKind,
@@ -40,14 +42,16 @@ impl Endpoint {
         self.check_capability(asked.kind)?;
         self.check_extensions(asked.kind, &asked.call)?;
         let operation = (asked.decode)()?;
-        self.check_tenant(&operation, asked.binding)?;
+        self.check_tenant(&operation, &admitted.caller, asked.binding)?;
         operation.check(&self.limits)?;
         self.check_send(&operation)?;
         if !asked.acceptable {
             return Err(Failure::not_acceptable());
         }
         let permit = admitted.usage.admit(&operation, settings)?;
-        let outcome = self.run(asked.call, operation).await?;
+        let outcome = self
+            .run_or_instead(asked.dialect, asked.call, operation)
+            .await?;
         if admitted.anonymous && matches!(outcome, Outcome::Card(_)) {
             let message = "the extended card is for authenticated callers";
             return Err(A2aError::new(ErrorKind::Unauthenticated, message).into());
@@ -110,16 +114,21 @@ impl Endpoint {
         }
     }
 
-    /// Is the tenant this agent (TEN-06)?
-    fn check_tenant(&self, operation: &Operation, binding: Binding) -> Result<()> {
-        match operation.tenant() {
-            None | Some("") => Ok(()),
-            Some(tenant) if tenant == self.id.as_str() => Ok(()),
-            Some(_) if binding == Binding::JsonRpc => {
-                Err(A2aError::invalid_field("tenant", "is not known here"))
-            }
-            Some(_) => Err(no_such_agent()),
+    /// Is the tenant this agent: its name, or workspace and name (TEN-06)?
+    fn check_tenant(&self, operation: &Operation, caller: &Caller, binding: Binding) -> Result<()> {
+        let tenant = operation.tenant().unwrap_or_default();
+        let (workspace, agent) = tenant
+            .rsplit_once('/')
+            .unwrap_or((caller.workspace.as_str(), tenant));
+        if tenant.is_empty()
+            || (agent == self.id.as_str() && workspace == caller.workspace.as_str())
+        {
+            return Ok(());
         }
+        Err(match binding {
+            Binding::JsonRpc => A2aError::invalid_field("tenant", "is not known here"),
+            Binding::Grpc | Binding::HttpJson => no_such_agent(),
+        })
     }
 
     fn check_send(&self, operation: &Operation) -> Result<()> {
@@ -138,6 +147,32 @@ impl Endpoint {
         match configuration.and_then(|c| c.task_push_notification_config.as_ref()) {
             None => Ok(()),
             Some(_) => self.check_capability(OperationKind::CreateTaskPushNotificationConfig),
+        }
+    }
+
+    /// Asks the agent, and if it fails what the version wants asked instead.
+    async fn run_or_instead(
+        &self,
+        dialect: &dyn Dialect,
+        call: Call,
+        operation: Operation,
+    ) -> Result<Outcome> {
+        let OperationKind::SubscribeToTask = operation.kind() else {
+            return self.run(call, operation).await;
+        };
+        let error = match self.run(call.clone(), operation.clone()).await {
+            Ok(outcome) => return Ok(outcome),
+            Err(error) => error,
+        };
+        match dialect.instead(&operation, &error) {
+            None => Err(error),
+            Some(other) => match self.run(call, other).await? {
+                Outcome::Task(task) => {
+                    let only = Event::from(StreamResponse::Task(task));
+                    Ok(Outcome::Stream(Box::pin(stream::iter([Ok(only)]))))
+                }
+                outcome => Ok(outcome),
+            },
         }
     }
 

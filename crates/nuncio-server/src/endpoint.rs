@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use nuncio_protocol::{AgentCard, AgentId, AgentService, Limits, StatusProfile, Timestamp};
+use nuncio_protocol::{
+    AgentCard, AgentId, AgentService, Limits, StatusProfile, Timestamp, UnsupportedVersion,
+    Version, WorkspaceId,
+};
 
 use crate::card::CardCache;
 use crate::media::MediaRules;
@@ -20,6 +23,11 @@ pub struct Endpoint {
     pub(crate) limits: Limits,
     pub(crate) profile: StatusProfile,
     pub(crate) strict_version: bool,
+    /// Oldest first.
+    pub(crate) dialects: Vec<Version>,
+    /// Empty for all.
+    pub(crate) workspaces: Vec<WorkspaceId>,
+    pub(crate) legacy_routes: bool,
     pub(crate) max_body_bytes: Option<usize>,
     pub(crate) media: MediaRules,
     pub(crate) modified: OnceLock<Timestamp>,
@@ -38,6 +46,9 @@ impl Endpoint {
             limits: Limits::default(),
             profile: StatusProfile::default(),
             strict_version: false,
+            dialects: Version::ALL.to_vec(),
+            workspaces: Vec::new(),
+            legacy_routes: false,
             max_body_bytes: None,
             modified: OnceLock::new(),
             cards: CardCache::default(),
@@ -80,6 +91,61 @@ impl Endpoint {
     pub fn with_strict_version(mut self, strict: bool) -> Self {
         self.strict_version = strict;
         self
+    }
+
+    /// Sets which versions are spoken, instead of all; without any nobody is understood.
+    #[must_use]
+    pub fn with_dialects(mut self, versions: impl IntoIterator<Item = Version>) -> Self {
+        self.dialects = versions.into_iter().collect();
+        self.dialects.sort_unstable();
+        self.dialects.dedup();
+        self
+    }
+
+    /// Sets in which workspaces it is found, instead of all.
+    #[must_use]
+    pub fn with_workspaces(
+        mut self,
+        workspaces: impl IntoIterator<Item = impl Into<WorkspaceId>>,
+    ) -> Self {
+        self.workspaces = workspaces.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Serves the routes of OxyGent's gateway too: `/messages/send`, `/tasks/get`, `/tasks/cancel`
+    /// and plain bodies with an `action`.
+    #[must_use]
+    pub fn with_legacy_routes(mut self, legacy: bool) -> Self {
+        self.legacy_routes = legacy;
+        self
+    }
+
+    /// Whether it is found in a workspace.
+    pub(crate) fn is_in(&self, workspace: &str) -> bool {
+        self.workspaces.is_empty() || self.workspaces.iter().any(|w| w.as_str() == workspace)
+    }
+
+    /// Settles the version of a request: the one it names, else the one that it proves by its
+    /// method or path, else the oldest (VER-02..05).
+    pub(crate) fn settle(
+        &self,
+        said: Option<&str>,
+        proven: Option<Version>,
+    ) -> Result<Version, UnsupportedVersion> {
+        let unsupported = |text: &str| UnsupportedVersion {
+            asked: text.trim().to_owned(),
+            supported: self.dialects.clone(),
+        };
+        match said {
+            Some(text) => Version::parse(text)
+                .ok()
+                .filter(|version| self.dialects.contains(version))
+                .ok_or_else(|| unsupported(text)),
+            None if self.strict_version => Err(unsupported("")),
+            None => proven
+                .or_else(|| self.dialects.first().copied())
+                .ok_or_else(|| unsupported("")),
+        }
     }
 
     /// Sets the bytes of a request body for this agent alone.

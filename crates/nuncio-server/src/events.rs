@@ -1,4 +1,4 @@
-//! Server-sent events: the frames of a stream, written as fast as they come.
+//! The body of a stream: server-sent events or gRPC messages, written as fast as they come.
 
 use std::fmt;
 use std::future::Future;
@@ -9,14 +9,16 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use nuncio_protocol::v1::json_rpc::RequestId;
-use nuncio_protocol::v1::{json_rpc, rest};
+use http::HeaderMap;
+use nuncio_protocol::dialect::{GrpcDialect, JsonRpcDialect, RestDialect, StreamKind};
+use nuncio_protocol::grpc::frame;
+use nuncio_protocol::v1::json_rpc::{self, RequestId};
 use nuncio_protocol::{A2aError, ErrorKind, Event, EventStream, Result, StatusProfile};
 use tokio::time::{Instant, Sleep, sleep_until};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use crate::admission::Permit;
-use crate::failure;
+use crate::{failure, grpc};
 
 /// Events that are ready together travel together, up to about this many bytes.
 const BATCH_BYTES: usize = 64 << 10;
@@ -25,28 +27,66 @@ const BATCH_BYTES: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) enum Framing {
     /// Each event is the result of a response with the request's id (RPC-09).
-    JsonRpc { id: RequestId, prefix: Box<str> },
+    JsonRpc {
+        id: RequestId,
+        prefix: Box<str>,
+        dialect: &'static dyn JsonRpcDialect,
+        kind: StreamKind,
+    },
     /// Each event stands alone (REST-09).
-    Rest { profile: StatusProfile },
+    Rest {
+        dialect: &'static dyn RestDialect,
+        kind: StreamKind,
+        profile: StatusProfile,
+    },
+    /// Each event is a message; how it ended stands in the trailers.
+    Grpc {
+        dialect: &'static dyn GrpcDialect,
+        kind: StreamKind,
+        profile: StatusProfile,
+    },
 }
 
 impl Framing {
-    pub(crate) fn json_rpc(id: RequestId) -> Self {
+    pub(crate) fn json_rpc(
+        id: RequestId,
+        dialect: &'static dyn JsonRpcDialect,
+        kind: StreamKind,
+    ) -> Self {
         let prefix = format!(r#"data: {{"jsonrpc":"2.0","id":{},"result":"#, id.as_json());
         Self::JsonRpc {
             id,
             prefix: prefix.into(),
+            dialect,
+            kind,
         }
     }
 
-    fn write_event(&self, out: &mut Vec<u8>, event: &Event) {
+    fn write_event(&self, out: &mut Vec<u8>, event: &Event) -> Result<()> {
+        if let Self::Grpc { dialect, kind, .. } = self {
+            let message = dialect.encode_event(event, *kind)?;
+            out.extend_from_slice(&frame::encode(&message));
+            return Ok(());
+        }
+        self.write_json(out, event);
+        Ok(())
+    }
+
+    fn write_json(&self, out: &mut Vec<u8>, event: &Event) {
         if let Some(position) = event.position {
             let _ = writeln!(out, "id: {position}");
         }
-        let json = event.json();
-        let (before, after) = match self {
-            Self::JsonRpc { prefix, .. } => (&**prefix, "}\n\n"),
-            Self::Rest { .. } => ("data: ", "\n\n"),
+        let (before, json, after) = match self {
+            Self::JsonRpc {
+                prefix,
+                dialect,
+                kind,
+                ..
+            } => (&**prefix, dialect.encode_event(event, *kind), "}\n\n"),
+            Self::Rest { dialect, kind, .. } => {
+                ("data: ", dialect.encode_event(event, *kind), "\n\n")
+            }
+            Self::Grpc { .. } => return,
         };
         out.reserve(before.len() + json.len() + after.len());
         out.extend_from_slice(before.as_bytes());
@@ -58,12 +98,19 @@ impl Framing {
     ///
     /// A bare event has no member that says it is an error: without the name, the official SDKs
     /// take it for an empty event.
-    fn write_error(&self, out: &mut Vec<u8>, error: &A2aError) {
+    fn write_error(&self, out: &mut Vec<u8>, error: &A2aError) -> Option<HeaderMap> {
         let (name, json) = match self {
-            Self::JsonRpc { id, .. } => ("", json_rpc::encode_error(id, error)),
-            Self::Rest { profile } => ("event: error\n", rest::encode_error(error, *profile)),
+            Self::JsonRpc { id, dialect, .. } => {
+                let error = dialect.encode_error(error);
+                ("", json_rpc::encode_failure(id, &error))
+            }
+            Self::Rest {
+                dialect, profile, ..
+            } => ("event: error\n", dialect.encode_error(error, *profile)),
+            Self::Grpc { profile, .. } => return Some(grpc::status(error, *profile)),
         };
         let _ = write!(out, "{name}data: {json}\n\n");
+        None
     }
 }
 
@@ -82,10 +129,12 @@ pub(crate) struct StreamContext {
 /// A stream of events as the body of a response.
 ///
 /// Memory is bounded: the reader pulls, and no more than one batch is written ahead of it.
-pub(crate) struct SseBody {
+pub(crate) struct EventBody {
     events: Option<EventStream>,
     framing: Framing,
     written: Vec<u8>,
+    /// Sent when the events are over, in gRPC only.
+    trailers: Option<HeaderMap>,
     context: StreamContext,
     waiting: Option<Pin<Box<Waiting>>>,
 }
@@ -96,13 +145,13 @@ struct Waiting {
     sleep: Pin<Box<Sleep>>,
 }
 
-impl fmt::Debug for SseBody {
+impl fmt::Debug for EventBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SseBody").finish_non_exhaustive()
+        f.debug_struct("EventBody").finish_non_exhaustive()
     }
 }
 
-impl SseBody {
+impl EventBody {
     /// Waits for the first event, so that a failure before it is an ordinary error (RPC-10).
     ///
     /// The wait ends with the first heartbeat: a slow agent does not keep the head back for ever.
@@ -111,9 +160,11 @@ impl SseBody {
         framing: Framing,
         context: StreamContext,
     ) -> Result<Self> {
+        let trailers = matches!(framing, Framing::Grpc { .. }).then(grpc::ok);
         let mut body = Self {
             events: Some(events),
             framing,
+            trailers,
             written: Vec::new(),
             context,
             waiting: None,
@@ -124,7 +175,9 @@ impl SseBody {
 
     fn poll_first(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         match self.poll_event(cx) {
-            Poll::Ready(Some(Ok(event))) => self.framing.write_event(&mut self.written, &event),
+            Poll::Ready(Some(Ok(event))) => {
+                return Poll::Ready(self.framing.write_event(&mut self.written, &event));
+            }
             Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),
             Poll::Ready(None) => {
                 let message = "the agent ended its stream without an event";
@@ -149,16 +202,15 @@ impl SseBody {
         while self.events.is_some() && self.written.len() < BATCH_BYTES {
             match self.poll_event(cx) {
                 Poll::Ready(Some(Ok(event))) => {
-                    self.framing.write_event(&mut self.written, &event);
+                    if let Err(error) = self.framing.write_event(&mut self.written, &event) {
+                        self.break_off(error);
+                    }
                 }
                 Poll::Ready(Some(Err(error))) => self.break_off(error),
                 Poll::Ready(None) => self.events = None,
                 Poll::Pending if self.written.is_empty() => match ready!(self.poll_waiting(cx)) {
                     Woken::Heartbeat => self.comment("ping"),
-                    Woken::Closing => {
-                        self.comment("server stopping, resume with Last-Event-ID");
-                        self.events = None;
-                    }
+                    Woken::Closing => self.close(),
                     Woken::Expired => self.break_off(expired()),
                 },
                 Poll::Pending => break,
@@ -182,13 +234,35 @@ impl SseBody {
 
     fn break_off(&mut self, error: A2aError) {
         failure::log(&error, None);
-        self.framing
-            .write_error(&mut self.written, &failure::outward(error));
+        let error = failure::outward(error);
+        if let Some(status) = self.framing.write_error(&mut self.written, &error) {
+            self.trailers = Some(status);
+        }
         self.events = None;
     }
 
+    /// Ends a stream whose task goes on, so that its reader resumes elsewhere.
+    fn close(&mut self) {
+        if let Framing::Grpc { profile, .. } = self.framing {
+            let message = "the server is stopping, subscribe again";
+            let error = A2aError::new(ErrorKind::Unavailable, message);
+            self.trailers = Some(grpc::status(&error, profile));
+        } else {
+            self.comment("server stopping, resume with Last-Event-ID");
+        }
+        self.events = None;
+    }
+
+    /// What follows the last chunk, once.
+    pub(crate) fn trailers(&mut self) -> Option<HeaderMap> {
+        self.trailers.take()
+    }
+
+    /// Shows that the stream lives; HTTP/2 has its own ways.
     fn comment(&mut self, text: &str) {
-        let _ = write!(self.written, ": {text}\n\n");
+        if !matches!(self.framing, Framing::Grpc { .. }) {
+            let _ = write!(self.written, ": {text}\n\n");
+        }
     }
 
     fn poll_waiting(&mut self, cx: &mut Context<'_>) -> Poll<Woken> {

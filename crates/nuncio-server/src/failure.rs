@@ -4,11 +4,14 @@ use std::net::IpAddr;
 
 use http::header::{ALLOW, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
-use nuncio_protocol::v1::json_rpc::RequestId;
-use nuncio_protocol::v1::{json_rpc, rest};
+use nuncio_protocol::dialect::JsonRpcDialect;
+use nuncio_protocol::v0_3::oxygent;
+use nuncio_protocol::v1::json_rpc::{self, RequestId};
 use nuncio_protocol::{A2aError, ErrorKind, StatusProfile};
 
+use crate::grpc;
 use crate::reply::{self, JSON, Reply};
+use crate::rest::ErrorForm;
 
 /// What is asked of callers without a valid credential (AUTH-04).
 pub(crate) const CHALLENGE: &str = "Bearer realm=\"nuncio\"";
@@ -89,31 +92,46 @@ impl Failure {
     }
 
     /// The reply of the JSON-RPC binding (RPC-08).
-    pub(crate) fn json_rpc(self, id: &RequestId) -> Reply {
+    pub(crate) fn json_rpc(self, id: &RequestId, dialect: &dyn JsonRpcDialect) -> Reply {
         let failure = self.handled();
         let status = failure
             .status()
             .unwrap_or_else(|| json_rpc_status(failure.error.kind));
-        let body = json_rpc::encode_error(id, &failure.error);
+        let error = dialect.encode_error(&failure.error);
+        let body = json_rpc::encode_failure(id, &error);
         failure.finish(status, JSON, body)
     }
 
     /// The reply of the HTTP+JSON binding (REST-08).
-    pub(crate) fn rest(self, profile: StatusProfile, content_type: HeaderValue) -> Reply {
+    pub(crate) fn rest(self, form: &ErrorForm) -> Reply {
+        let profile = form.profile;
         let failure = self.handled();
         let error = &failure.error;
         let own = StatusCode::from_u16(error.kind.http_status(profile));
         let own = own.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let status = failure.status().unwrap_or(own);
         let body = if status == own {
-            rest::encode_error(error, profile)
+            form.dialect.encode_error(error, profile)
         } else {
             let name = error.kind.grpc_status(profile).as_str();
             let (code, message) = (status.as_u16(), &error.message);
             serde_json::json!({"error": {"code": code, "status": name, "message": message, "details": []}})
                 .to_string()
         };
-        failure.finish(status, content_type, body)
+        failure.finish(status, form.content_type.clone(), body)
+    }
+
+    /// The reply to a plain call of OxyGent's.
+    pub(crate) fn plain(self) -> Reply {
+        let failure = self.handled();
+        let (status, body) = oxygent::encode_error(&failure.error);
+        let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
+        failure.finish(status, JSON, body)
+    }
+
+    /// The reply of the gRPC binding: a status and nothing else (GRPC-09).
+    pub(crate) fn grpc(self, profile: StatusProfile) -> Reply {
+        grpc::refusal(&self.handled().error, profile)
     }
 
     fn finish(self, status: StatusCode, content_type: HeaderValue, body: String) -> Reply {

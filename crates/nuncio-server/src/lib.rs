@@ -8,10 +8,15 @@
 //!
 //! ```no_run
 //! # use std::{io, sync::Arc};
-//! # use nuncio_protocol::{AgentCard, AgentService, Clock};
+//! # use nuncio_protocol::{AgentCard, AgentService, Clock, Ids};
 //! # use nuncio_server::{ApiKey, Authenticator, Endpoint, Server, Settings, Switchboard, Workers};
 //! # use tokio_util::sync::CancellationToken;
-//! async fn serve(agent: Arc<dyn AgentService>, card: AgentCard, clock: Arc<dyn Clock>) -> io::Result<()> {
+//! async fn serve(
+//!     agent: Arc<dyn AgentService>,
+//!     card: AgentCard,
+//!     clock: Arc<dyn Clock>,
+//!     ids: Arc<dyn Ids>,
+//! ) -> io::Result<()> {
 //!     let agents = Arc::new(Switchboard::new());
 //!     agents.insert(Endpoint::new("echo", card, agent)).map_err(io::Error::other)?;
 //!     agents.set_default(Some("echo".into()));
@@ -20,7 +25,7 @@
 //!     let key = ApiKey::from_sha256(digest, "alice", "default").map_err(io::Error::other)?;
 //!     let mut settings = Settings::default();
 //!     settings.public_url = Some("https://agents.example".to_owned());
-//!     let server = Server::new(settings, Authenticator::with_keys([key]), agents, clock);
+//!     let server = Server::new(settings, Authenticator::with_keys([key]), agents, clock, ids);
 //!
 //!     let shutdown = CancellationToken::new(); // cancelled by a signal
 //!     let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await?;
@@ -41,16 +46,21 @@ mod content;
 mod cors;
 mod dispatch;
 mod endpoint;
+mod events;
+mod extensions;
 mod failure;
+mod grpc;
 mod io;
+mod json_rpc;
 mod listen;
 mod media;
+mod oxygent;
 mod parameters;
 mod place;
 mod reply;
+mod rest;
 mod server;
 mod settings;
-mod sse;
 mod switchboard;
 mod throttle;
 mod workers;

@@ -4,11 +4,9 @@ use std::borrow::Cow;
 
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use nuncio_protocol::{
-    A2aError, AgentCapabilities, Call, Caller, ErrorKind, Result, UnsupportedVersion, Version,
-};
+use nuncio_protocol::{A2aError, AgentCapabilities, Call, Caller, ErrorKind, Result, Version};
 
-use crate::reply::{A2A_EXTENSIONS, A2A_VERSION};
+use crate::reply::{A2A_EXTENSIONS, A2A_VERSION, X_A2A_EXTENSIONS};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -18,9 +16,8 @@ const MAX_KEY_BYTES: usize = 256;
 const MAX_EXTENSIONS: usize = 64;
 const MAX_EXTENSIONS_BYTES: usize = 8_192;
 
-/// Settles the version (VER-02..05): header, else query, else what the request itself proves,
-/// which is 1.0 for all that is routed here.
-pub(crate) fn version(parts: &Parts, strict: bool) -> Result<Version> {
+/// The version that a request names: in a header, else in the query (VER-02). Empty is absent.
+pub(crate) fn version(parts: &Parts) -> Result<Option<String>> {
     let mut said: Option<Cow<'_, str>> = None;
     for value in parts.headers.get_all(A2A_VERSION) {
         let value = String::from_utf8_lossy(value.as_bytes());
@@ -32,11 +29,7 @@ pub(crate) fn version(parts: &Parts, strict: bool) -> Result<Version> {
             agree(&mut said, value)?;
         }
     }
-    match said {
-        Some(text) => Ok(Version::parse(&text)?),
-        None if strict => Err(UnsupportedVersion(String::new()).into()),
-        None => Ok(Version::V1_0),
-    }
+    Ok(said.map(Cow::into_owned))
 }
 
 fn agree<'a>(said: &mut Option<Cow<'a, str>>, value: Cow<'a, str>) -> Result<()> {
@@ -74,7 +67,8 @@ pub(crate) fn call(headers: &HeaderMap, caller: Caller, version: Version) -> Res
 fn extensions(headers: &HeaderMap) -> Result<Vec<String>> {
     let mut named: Vec<String> = Vec::new();
     let mut bytes = 0;
-    for line in headers.get_all(A2A_EXTENSIONS) {
+    let lines = [A2A_EXTENSIONS, X_A2A_EXTENSIONS];
+    for line in lines.iter().flat_map(|name| headers.get_all(name)) {
         bytes += line.len();
         let line = line
             .to_str()

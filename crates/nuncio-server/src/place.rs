@@ -6,6 +6,12 @@ use percent_encoding::percent_decode_str;
 
 use crate::card::{CARD_PATH, LEGACY_CARD_PATH};
 
+/// Where workspaces begin; the second is MemoryLake's address.
+const WORKSPACES: [(&str, Style); 2] = [
+    ("/workspaces/", Style::Plain),
+    ("/openapi/memorylake/api/v3/workspaces/", Style::MemoryLake),
+];
+
 /// Where a request goes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Place<'a> {
@@ -13,19 +19,39 @@ pub(crate) enum Place<'a> {
     Live,
     /// Can it take requests?
     Ready,
+    /// A method of a gRPC service.
+    Grpc(&'a str),
     /// The list of agents.
     Agents,
     /// Something of one agent.
     Agent(Who<'a>, Face<'a>),
 }
 
-/// Which agent an address names. Workspaces will add theirs here.
-#[derive(Debug, PartialEq, Eq)]
+/// Which agent an address names.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Who<'a> {
-    /// The one at the root.
+    /// The one at the root, or the one that the tenant names.
     Default,
-    /// The one of that name.
+    /// The one of that name, in the caller's workspace.
     Named(Cow<'a, str>),
+    /// The one of that name in that workspace.
+    InWorkspace {
+        /// The workspace.
+        workspace: Cow<'a, str>,
+        /// The agent.
+        agent: Cow<'a, str>,
+        /// Which of the two addresses it is.
+        style: Style,
+    },
+}
+
+/// The addresses of a workspace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// Our own.
+    Plain,
+    /// MemoryLake's, whose callers leave out message ids.
+    MemoryLake,
 }
 
 /// What of an agent is addressed.
@@ -37,7 +63,10 @@ pub(crate) enum Face<'a> {
         legacy: bool,
     },
     /// Its JSON-RPC binding.
-    JsonRpc,
+    JsonRpc {
+        /// Whether every send is a streaming one, as at ADK's `/a2a/stream`.
+        streaming: bool,
+    },
     /// Its HTTP+JSON binding, at a path below its address.
     Rest(&'a str),
 }
@@ -51,13 +80,14 @@ impl<'a> Place<'a> {
             "/agents" | "/agents/" => return Self::Agents,
             _ => {}
         }
-        let Some(rest) = path.strip_prefix("/agents/") else {
-            return Self::Agent(Who::Default, Face::of(path));
-        };
-        let (name, below) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        // What is not text names no agent; the empty name does not either.
-        let name = percent_decode_str(name).decode_utf8().unwrap_or_default();
-        Self::Agent(Who::Named(name), Face::of(below))
+        if let Some(rest) = path.strip_prefix("/agents/") {
+            let (name, below) = first_segment(rest);
+            return Self::Agent(Who::Named(name), Face::of(below));
+        }
+        let found = WORKSPACES
+            .into_iter()
+            .find_map(|(prefix, style)| in_workspace(path.strip_prefix(prefix)?, style));
+        found.unwrap_or_else(|| Self::Agent(Who::Default, Face::of(path)))
     }
 
     /// Whether every web page may read what is here: cards are for everybody (CARD-12).
@@ -66,12 +96,68 @@ impl<'a> Place<'a> {
     }
 }
 
+impl Who<'_> {
+    /// The path of an agent that is addressed so.
+    pub(crate) fn path(&self, agent: &str) -> String {
+        match self {
+            Self::Default | Self::Named(_) => format!("/agents/{agent}"),
+            Self::InWorkspace {
+                workspace, style, ..
+            } => {
+                let prefix = WORKSPACES.iter().find(|(_, other)| other == style);
+                let prefix = prefix.map_or("", |(prefix, _)| prefix);
+                format!("{prefix}{workspace}/agents/{agent}/a2a")
+            }
+        }
+    }
+
+    /// Whether messages get an id here if they have none.
+    pub(crate) fn completes_messages(&self) -> bool {
+        let style = match self {
+            Self::InWorkspace { style, .. } => *style,
+            Self::Default | Self::Named(_) => Style::Plain,
+        };
+        style == Style::MemoryLake
+    }
+}
+
+/// Reads `{workspace}/agents/{agent}`, which has a card, and what is below its `/a2a`.
+fn in_workspace(rest: &str, style: Style) -> Option<Place<'_>> {
+    let (workspace, below) = first_segment(rest);
+    let (agent, below) = first_segment(below.strip_prefix("/agents/")?);
+    let face = match below {
+        CARD_PATH => Face::Card { legacy: false },
+        LEGACY_CARD_PATH => Face::Card { legacy: true },
+        _ => {
+            let below = below.strip_prefix("/a2a")?;
+            if !(below.is_empty() || below.starts_with('/')) {
+                return None;
+            }
+            Face::of(below)
+        }
+    };
+    let who = Who::InWorkspace {
+        workspace,
+        agent,
+        style,
+    };
+    Some(Place::Agent(who, face))
+}
+
+/// What is not text names nothing; the empty name does not either.
+fn first_segment(rest: &str) -> (Cow<'_, str>, &str) {
+    let (name, below) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let name = percent_decode_str(name).decode_utf8().unwrap_or_default();
+    (name, below)
+}
+
 impl<'a> Face<'a> {
     fn of(below: &'a str) -> Self {
         match below {
-            "" | "/" => Self::JsonRpc,
-            CARD_PATH => Self::Card { legacy: false },
-            LEGACY_CARD_PATH => Self::Card { legacy: true },
+            "" | "/" | "/a2a" | "/a2a/" => Self::JsonRpc { streaming: false },
+            "/a2a/stream" => Self::JsonRpc { streaming: true },
+            CARD_PATH | "/a2a/.well-known/agent-card.json" => Self::Card { legacy: false },
+            LEGACY_CARD_PATH | "/a2a/.well-known/agent.json" => Self::Card { legacy: true },
             path => Self::Rest(path),
         }
     }
@@ -79,25 +165,48 @@ impl<'a> Face<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Face, Place, Who};
+    use super::{Face, Place, Style, Who};
 
     #[test]
     fn paths_are_read() {
+        let rpc = Face::JsonRpc { streaming: false };
         let named = |name: &'static str, face| Place::Agent(Who::Named(name.into()), face);
+        let inside = |style, face| {
+            let who = Who::InWorkspace {
+                workspace: "w".into(),
+                agent: "a b".into(),
+                style,
+            };
+            Place::Agent(who, face)
+        };
+        let card = |legacy| Face::Card { legacy };
         for (path, place) in [
-            ("/", Place::Agent(Who::Default, Face::JsonRpc)),
+            (
+                "/",
+                Place::Agent(Who::Default, Face::JsonRpc { streaming: false }),
+            ),
             ("/livez", Place::Live),
             ("/agents", Place::Agents),
-            ("/agents/echo", named("echo", Face::JsonRpc)),
-            ("/agents/echo/", named("echo", Face::JsonRpc)),
-            ("/agents/%65cho", named("echo", Face::JsonRpc)),
+            ("/agents/echo", named("echo", rpc)),
+            (
+                "/agents/echo/",
+                named("echo", Face::JsonRpc { streaming: false }),
+            ),
+            (
+                "/agents/%65cho/a2a",
+                named("echo", Face::JsonRpc { streaming: false }),
+            ),
+            (
+                "/a2a/stream",
+                Place::Agent(Who::Default, Face::JsonRpc { streaming: true }),
+            ),
             (
                 "/agents/echo/tasks/a%2Fb",
                 named("echo", Face::Rest("/tasks/a%2Fb")),
             ),
             (
                 "/agents/echo/.well-known/agent.json",
-                named("echo", Face::Card { legacy: true }),
+                named("echo", card(true)),
             ),
             (
                 "/message:send",
@@ -106,6 +215,26 @@ mod tests {
             (
                 "/agentsx",
                 Place::Agent(Who::Default, Face::Rest("/agentsx")),
+            ),
+            (
+                "/workspaces/w/agents/a%20b/a2a",
+                inside(Style::Plain, Face::JsonRpc { streaming: false }),
+            ),
+            (
+                "/workspaces/w/agents/a%20b/a2a/v1/tasks",
+                inside(Style::Plain, Face::Rest("/v1/tasks")),
+            ),
+            (
+                "/workspaces/w/agents/a%20b/.well-known/agent-card.json",
+                inside(Style::Plain, card(false)),
+            ),
+            (
+                "/openapi/memorylake/api/v3/workspaces/w/agents/a%20b/a2a/message:send",
+                inside(Style::MemoryLake, Face::Rest("/message:send")),
+            ),
+            (
+                "/workspaces/w",
+                Place::Agent(Who::Default, Face::Rest("/workspaces/w")),
             ),
         ] {
             assert_eq!(Place::of(path), place, "{path}");

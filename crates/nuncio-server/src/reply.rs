@@ -2,21 +2,24 @@
 
 use bytes::Bytes;
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
-use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use http_body::Body as _;
 
 use crate::body::ResponseBody;
-use crate::sse::SseBody;
+use crate::events::EventBody;
 
 /// What every request gets.
 pub(crate) type Reply = Response<ResponseBody>;
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(crate) const A2A_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json");
+pub(crate) const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
 const EVENT_STREAM: HeaderValue = HeaderValue::from_static("text/event-stream");
 
 pub(crate) const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version");
 pub(crate) const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
+/// What clients of protocol 0.3 call it (V03-12).
+pub(crate) const X_A2A_EXTENSIONS: HeaderName = HeaderName::from_static("x-a2a-extensions");
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 pub(crate) fn with_body(
@@ -37,12 +40,26 @@ pub(crate) fn empty(status: StatusCode) -> Reply {
 }
 
 /// The head of a stream: nothing on the way may keep or squeeze it (SSE-01).
-pub(crate) fn events(body: SseBody) -> Reply {
+pub(crate) fn events(body: EventBody) -> Reply {
     let mut reply = Response::new(ResponseBody::events(body));
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, EVENT_STREAM);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
+    reply
+}
+
+/// A stream of messages.
+pub(crate) fn messages(body: EventBody) -> Reply {
+    let mut reply = Response::new(ResponseBody::events(body));
+    reply.headers_mut().insert(CONTENT_TYPE, GRPC);
+    reply
+}
+
+/// One message with its trailers.
+pub(crate) fn message(frame: Bytes, trailers: HeaderMap) -> Reply {
+    let mut reply = Response::new(ResponseBody::message(frame, trailers));
+    reply.headers_mut().insert(CONTENT_TYPE, GRPC);
     reply
 }
 

@@ -1,6 +1,5 @@
 //! The server as a function from request to reply; listeners are `listen`'s business.
 
-use std::borrow::Cow;
 use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
@@ -15,7 +14,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Request, StatusCode};
 use http_body::Body;
-use nuncio_protocol::{Clock, StatusProfile};
+use nuncio_protocol::{Clock, Ids};
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -25,10 +24,13 @@ use crate::card::{CARD_PATH, CardContext};
 use crate::dispatch::no_such_agent;
 use crate::failure::Failure;
 use crate::listen::Connections;
+use crate::oxygent::PlainRoute;
 use crate::place::{Face, Place, Who};
 use crate::reply::{self, JSON, Reply};
+use crate::rest::ErrorForm;
+use crate::switchboard::Directory;
 use crate::{Authenticator, Endpoint, ResponseBody, Settings, Switchboard};
-use crate::{address, body, content, cors};
+use crate::{address, body, cors, grpc};
 
 /// Says whether requests can be served: the store is reachable, for instance.
 pub type ReadinessCheck = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = bool> + Send>> + Send + Sync>;
@@ -47,6 +49,7 @@ struct Shared {
     authenticator: Authenticator,
     switchboard: Arc<Switchboard>,
     clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
     readiness: Option<ReadinessCheck>,
     draining: AtomicBool,
     closing: CancellationToken,
@@ -84,6 +87,7 @@ impl Server {
         authenticator: Authenticator,
         switchboard: Arc<Switchboard>,
         clock: Arc<dyn Clock>,
+        ids: Arc<dyn Ids>,
     ) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -92,6 +96,7 @@ impl Server {
                 authenticator,
                 switchboard,
                 clock,
+                ids,
                 readiness: None,
                 draining: AtomicBool::new(false),
                 closing: CancellationToken::new(),
@@ -133,7 +138,11 @@ impl Server {
         B: Body<Data = Bytes> + Send + 'static,
     {
         let (parts, body) = request.into_parts();
-        let place = Place::of(parts.uri.path());
+        let place = if self.shared.settings.grpc && grpc::is_call(&parts) {
+            Place::Grpc(parts.uri.path())
+        } else {
+            Place::of(parts.uri.path())
+        };
         let origins = &self.shared.settings.cors_origins;
         let mut upload = Some(body);
         let mut reply = match cors::options(&parts, origins, place.is_card()) {
@@ -164,25 +173,25 @@ impl Server {
         match place {
             Place::Live => health(true),
             Place::Ready => health(self.is_ready().await),
+            Place::Grpc(path) => self.grpc(visit, path, upload).await,
             Place::Agents => self.list_agents(visit).unwrap_or_else(|f| plain(f, visit)),
-            Place::Agent(who, face) => {
-                let endpoint = self.find(&who);
-                match face {
-                    Face::Card { legacy } => self
-                        .card(visit, endpoint, legacy)
-                        .unwrap_or_else(|failure| plain(failure, visit)),
-                    Face::JsonRpc => self.json_rpc(visit, endpoint, upload).await,
-                    Face::Rest(path) => self.rest(visit, endpoint, path, upload).await,
-                }
-            }
-        }
-    }
-
-    fn find(&self, who: &Who<'_>) -> Option<Arc<Endpoint>> {
-        let directory = self.shared.switchboard.now();
-        match who {
-            Who::Default => directory.default_agent(),
-            Who::Named(name) => directory.get(&Cow::as_ref(name).into()),
+            Place::Agent(who, face) => match face {
+                Face::Card { legacy } => self
+                    .card(visit, &who, legacy)
+                    .unwrap_or_else(|failure| plain(failure, visit)),
+                Face::JsonRpc { streaming } => match PlainRoute::of(&visit.parts.method, "") {
+                    Some(route) if !streaming && self.takes_plain_calls(&who) => {
+                        self.plain_call(visit, who, route, upload).await
+                    }
+                    _ => self.json_rpc(visit, who, streaming, upload).await,
+                },
+                Face::Rest(path) => match PlainRoute::of(&visit.parts.method, path) {
+                    Some(route) if self.takes_plain_calls(&who) => {
+                        self.plain_call(visit, who, route, upload).await
+                    }
+                    _ => self.rest(visit, who, path, upload).await,
+                },
+            },
         }
     }
 
@@ -198,14 +207,16 @@ impl Server {
 
     /// Every agent with its name and where its card is (BR-105).
     fn list_agents(&self, visit: &Visit<'_>) -> Result<Reply, Failure> {
-        self.authenticate(visit)?;
+        let admitted = self.authenticate(visit)?;
         reads_only(visit)?;
         let public_url = self.public_url(visit);
+        let own = admitted.caller.workspace.as_str();
         let directory = self.shared.switchboard.now();
         let agents: Vec<_> = directory
             .agents()
+            .filter(|endpoint| endpoint.is_in(own))
             .map(|endpoint| {
-                let url = endpoint.url(&public_url);
+                let url = endpoint.url(&public_url, &Who::Default);
                 json!({
                     "id": endpoint.id,
                     "name": endpoint.card.name,
@@ -219,18 +230,39 @@ impl Server {
         Ok(reply::with_body(StatusCode::OK, JSON, body))
     }
 
-    fn card(
-        &self,
-        visit: &Visit<'_>,
-        endpoint: Option<Arc<Endpoint>>,
-        legacy: bool,
-    ) -> Result<Reply, Failure> {
+    /// Cards need no credential: whoever knows the address may read it (AUTH-05).
+    fn card(&self, visit: &Visit<'_>, who: &Who<'_>, legacy: bool) -> Result<Reply, Failure> {
         reads_only(visit)?;
-        let endpoint = endpoint.ok_or_else(no_such_agent)?;
-        let public_url = self.public_url(visit);
-        let card = endpoint.served_card(self.card_context(&public_url));
+        let endpoint = self.endpoint_at(who).ok_or_else(no_such_agent)?;
+        let versions = endpoint.card_versions(visit.parts);
+        let card = self.with_card_context(visit, who, &endpoint, |context| {
+            endpoint.served_card(context, &versions)
+        });
         let asked = &visit.parts.headers;
         Ok(card.reply(&self.shared.settings, asked, legacy))
+    }
+
+    /// The agent of an address, whoever asks.
+    pub(crate) fn endpoint_at(&self, who: &Who<'_>) -> Option<Arc<Endpoint>> {
+        let directory = self.shared.switchboard.now();
+        match who {
+            Who::Default => directory.default_agent(),
+            Who::Named(agent) => directory.get(&(&**agent).into()),
+            Who::InWorkspace {
+                workspace, agent, ..
+            } => directory
+                .get(&(&**agent).into())
+                .filter(|_| self.knows_workspace(&directory, workspace))
+                .filter(|endpoint| endpoint.is_in(workspace)),
+        }
+    }
+
+    /// Whether some caller or agent belongs to a workspace.
+    fn knows_workspace(&self, directory: &Directory, workspace: &str) -> bool {
+        self.shared.authenticator.knows_workspace(workspace)
+            || directory
+                .agents()
+                .any(|endpoint| endpoint.workspaces.iter().any(|w| w.as_str() == workspace))
     }
 
     pub(crate) fn authenticate(&self, visit: &Visit<'_>) -> Result<Admitted, Failure> {
@@ -245,12 +277,26 @@ impl Server {
         address::public_url(&self.shared.settings, visit.parts, visit.peer)
     }
 
-    pub(crate) fn card_context<'a>(&'a self, public_url: &'a str) -> CardContext<'a> {
-        CardContext {
-            public_url,
+    /// Completes a card for readers who came by this address.
+    pub(crate) fn with_card_context<T>(
+        &self,
+        visit: &Visit<'_>,
+        who: &Who<'_>,
+        endpoint: &Endpoint,
+        complete: impl FnOnce(CardContext<'_>) -> T,
+    ) -> T {
+        let public_url = self.public_url(visit);
+        let grpc = address::grpc(&self.shared.settings, &public_url);
+        let directory = self.shared.switchboard.now();
+        let default = directory.default_agent();
+        complete(CardContext {
+            public_url: &public_url,
+            who,
+            is_default: default.is_some_and(|default| default.id == endpoint.id),
+            grpc: grpc.as_deref(),
             authenticator: &self.shared.authenticator,
             now: self.shared.clock.now(),
-        }
+        })
     }
 
     /// When a stream of this caller has to end (AUTH-10).
@@ -262,6 +308,10 @@ impl Server {
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.shared.settings
+    }
+
+    pub(crate) fn ids(&self) -> &dyn Ids {
+        &*self.shared.ids
     }
 
     pub(crate) fn closing(&self) -> &CancellationToken {
@@ -280,10 +330,9 @@ fn reads_only(visit: &Visit<'_>) -> Result<(), Failure> {
     }
 }
 
-/// An error outside of both bindings, in the form of HTTP+JSON.
+/// An error outside of the bindings, in the form of HTTP+JSON.
 fn plain(failure: Failure, visit: &Visit<'_>) -> Reply {
-    let content_type = content::reply_type(&visit.parts.headers);
-    failure.rest(StatusProfile::default(), content_type)
+    failure.rest(&ErrorForm::plain(&visit.parts.headers))
 }
 
 fn health(good: bool) -> Reply {

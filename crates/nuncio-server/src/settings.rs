@@ -11,6 +11,11 @@ pub struct Settings {
     /// The address under which callers reach this server, without a trailing slash. If absent it
     /// is taken from each request: forwarding headers of trusted peers, else the host asked for.
     pub public_url: Option<String>,
+    /// Whether gRPC is served, on the same port; yes.
+    pub grpc: bool,
+    /// Host and port under which callers reach gRPC, if other than those of the address. An address
+    /// with a path has no gRPC without this.
+    pub grpc_address: Option<String>,
     /// Peers whose forwarding headers are believed; none.
     pub trusted_proxies: Vec<IpNet>,
     /// Web origins that may call with a browser; `*` means any. None. Cards are open to all.
@@ -58,6 +63,8 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             public_url: None,
+            grpc: true,
+            grpc_address: None,
             trusted_proxies: Vec::new(),
             cors_origins: Vec::new(),
             card_max_age: Duration::from_secs(300),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use nuncio_engine::{Agent, AgentError, AgentInfo, Input, Outcome, RunCx, RunFuture};
 use nuncio_protocol::{Message, Part, PartContent};
+use serde_json::{Value, json};
 
 use super::check::decode_base64;
 use super::{Artifact, Content, Fault, Pause, PauseReason, Rule, Step, check, turns};
@@ -45,6 +46,7 @@ impl ScriptAgent {
                     cx,
                     text: input.message.text(),
                     number: turns.len(),
+                    input,
                 };
                 turn.play(steps).await
             }
@@ -104,11 +106,25 @@ impl<E: Into<AgentError>> From<E> for Stop {
     }
 }
 
+/// What the agent was given besides the text.
+fn received(input: &Input) -> Value {
+    json!({
+        "contextId": input.task.context_id,
+        "taskId": input.task.id,
+        "predecessor": input.predecessor(),
+        "metadata": input.metadata,
+        "messageMetadata": input.message.metadata,
+        "extensions": input.extensions,
+        "acceptedOutputModes": input.accepted_output_modes,
+    })
+}
+
 /// One message being answered.
 struct Turn<'a> {
     cx: &'a RunCx,
     text: String,
     number: usize,
+    input: &'a Input,
 }
 
 impl Turn<'_> {
@@ -140,6 +156,12 @@ impl Turn<'_> {
             Step::Status(text) => self.cx.status(self.fill(text)).await?,
             Step::Text(text) => self.cx.text(self.fill(text)).await?,
             Step::Artifact(artifact) => self.give(artifact).await?,
+            Step::Received(name) => {
+                let parts = vec![Part::data(received(self.input))];
+                let mut artifact = nuncio_protocol::Artifact::new(self.cx.next_id(), parts);
+                artifact.name = Some(self.fill(name));
+                self.cx.chunk(artifact, false, true).await?;
+            }
             Step::WaitMs(ms) => self.wait(*ms).await?,
             // `check` lets no other step get here.
             _ => {}

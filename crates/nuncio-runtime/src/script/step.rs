@@ -14,6 +14,9 @@ pub enum Step {
     Text(String),
     /// Gives an artifact, whole, in chunks, or a further piece of an earlier one.
     Artifact(Box<Artifact>),
+    /// Gives a data artifact of this name that shows what the agent was given besides the text:
+    /// context, task and predecessor, metadata of request and message, extensions.
+    Received(String),
     /// Answers with this text and makes no task; must come before anything else but a wait.
     Message(String),
     /// Asks, and goes on when the answer is there.

@@ -148,7 +148,8 @@ async fn cards_and_health_are_public() {
     for path in public {
         assert_eq!(served.get(path).await.status, 200, "{path}");
     }
-    let card = served.get(public[0]).await.json();
+    let headers = [("A2A-Version", "1.0")];
+    let card = served.ask("GET", public[0], &headers, "").await.json();
     let schemes = json!({
         "apiKey": {"apiKeySecurityScheme": {"location": "header", "name": "X-API-Key"}},
         "bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}},

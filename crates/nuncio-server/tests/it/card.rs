@@ -1,11 +1,11 @@
 //! Cards: where they are, what they say, how they are kept.
 
-use nuncio_protocol::AgentCard;
+use nuncio_protocol::{AgentCard, Version};
 use nuncio_server::{Authenticator, Endpoint};
 use serde_json::{Value, json};
 
 use crate::fake::Fake;
-use crate::harness::{Served, Setup, rpc, say, serve};
+use crate::harness::{Served, Setup, rpc, serve};
 
 const CARD: &str = "/.well-known/agent-card.json";
 const OLD_CARD: &str = "/.well-known/agent.json";
@@ -17,10 +17,18 @@ fn urls(card: &Value) -> Vec<String> {
         .collect()
 }
 
+/// An agent that speaks 1.0 only, over JSON only.
+async fn serve_1_0() -> Served {
+    let mut setup = Setup::default();
+    setup.settings.grpc = false;
+    setup.shape = |endpoint| endpoint.with_dialects([Version::V1_0]);
+    setup.start().await
+}
+
 /// CARD-01, CARD-02, CARD-05, CARD-06, CARD-12, CARD-13, CARD-14: a pure 1.0 card.
 #[tokio::test]
 async fn the_card_says_where_and_what() {
-    let served = serve().await;
+    let served = serve_1_0().await;
     let answer = served.get(CARD).await;
     assert_eq!(answer.status, 200);
     assert_eq!(answer.header("content-type"), "application/json");
@@ -155,7 +163,7 @@ async fn the_public_address_is_the_configured_one() {
         ];
         let card = served.ask("GET", CARD, &headers, "").await.json();
         let expected = "https://x.example/y/agents/echo";
-        assert_eq!(urls(&card), [expected, expected]);
+        assert_eq!(urls(&card), [expected; 4], "no gRPC below a path");
     }
 }
 
@@ -201,7 +209,12 @@ async fn forwarding_headers_count_from_trusted_peers() {
     for (headers, base) in cases {
         let card = trusting.ask("GET", CARD, headers, "").await.json();
         let expected = format!("{base}/agents/echo");
-        assert_eq!(urls(&card), [expected.clone(), expected], "{headers:?}");
+        let over_json = urls(&card).into_iter().filter(|url| url.contains("://"));
+        assert_eq!(
+            over_json.collect::<Vec<_>>(),
+            vec![expected; 4],
+            "{headers:?}"
+        );
         let card = wary.ask("GET", CARD, headers, "").await.json();
         let host = headers
             .iter()
@@ -233,28 +246,35 @@ async fn the_addresses_in_the_card_answer() {
     let served = serve().await;
     let card = served.get(CARD).await.json();
     let origin = format!("http://{}", served.address);
+    let mut seen = Vec::new();
     for interface in card["supportedInterfaces"].as_array().unwrap() {
-        let path = interface["url"]
-            .as_str()
-            .unwrap()
-            .strip_prefix(&origin)
-            .unwrap();
-        if interface["protocolBinding"] == "JSONRPC" {
-            let answer = served
-                .post(path, &rpc("GetTask", &json!({"id": "t1"})))
-                .await;
-            assert_eq!(answer.code(), 0);
-        } else {
-            assert_eq!(
-                served
-                    .post(&format!("{path}/message:send"), &say("hi"))
-                    .await
-                    .status,
-                200
-            );
-            assert_eq!(served.get(&format!("{path}/tasks")).await.status, 200);
+        let text = |member: &str| interface[member].as_str().unwrap();
+        let (binding, version) = (text("protocolBinding"), text("protocolVersion"));
+        let headers = [("A2A-Version", version)];
+        let path = text("url").strip_prefix(&origin).unwrap_or_default();
+        match binding {
+            "JSONRPC" => {
+                let method = if version == "1.0" {
+                    "GetTask"
+                } else {
+                    "tasks/get"
+                };
+                let body = rpc(method, &json!({"id": "t1"})).to_string();
+                assert_eq!(served.ask("POST", path, &headers, body).await.code(), 0);
+            }
+            "HTTP+JSON" => {
+                let prefix = if version == "1.0" { "" } else { "/v1" };
+                let path = format!("{path}{prefix}/tasks/t1");
+                assert_eq!(served.ask("GET", &path, &headers, "").await.status, 200);
+            }
+            _ => assert_eq!(text("url"), served.address.to_string()),
         }
+        seen.push((binding.to_owned(), version.to_owned()));
     }
+    let all = ["1.0", "0.3"].into_iter().flat_map(|version| {
+        ["JSONRPC", "HTTP+JSON", "GRPC"].map(|binding| (binding.to_owned(), version.to_owned()))
+    });
+    assert_eq!(seen, all.collect::<Vec<_>>());
 }
 
 /// BR-105: three agents, each with its card and its calls; a list at the root; coming and going.
@@ -348,7 +368,7 @@ async fn the_extended_card_is_for_authenticated_callers() {
         "{vary:?}"
     );
     let url = format!("http://{}/agents/echo", served.address);
-    assert_eq!(urls(&answer.json()), [url.clone(), url]);
+    assert_eq!(urls(&answer.json())[..2], [url.clone(), url]);
     assert_eq!(answer.json()["description"], "Knows more.");
     let body = rpc("GetExtendedAgentCard", &Value::Null).to_string();
     let answer = served.ask("POST", "/", &key, body).await;
@@ -370,7 +390,10 @@ async fn the_card_declares_what_is_enforced() {
     setup.authenticator =
         Authenticator::with_keys([crate::auth::key("k", "alice")]).allow_anonymous();
     let served: Served = setup.start().await;
-    let card = served.get(CARD).await.json();
+    let card = served
+        .ask("GET", CARD, &[("A2A-Version", "1.0")], "")
+        .await
+        .json();
     assert!(card.get("signatures").is_none());
     let requirements = json!([{"schemes": {"apiKey": {}}}, {"schemes": {"bearer": {}}}, {}]);
     assert_eq!(card["securityRequirements"], requirements, "AUTH-02");

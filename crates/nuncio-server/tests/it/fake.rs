@@ -259,4 +259,15 @@ impl nuncio_protocol::Clock for StoppedClock {
     }
 }
 
+/// Ids `id-1`, `id-2` …
+#[derive(Debug, Default)]
+pub(crate) struct CountedIds(std::sync::atomic::AtomicU64);
+
+impl nuncio_protocol::Ids for CountedIds {
+    fn next(&self) -> String {
+        let number = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        format!("id-{}", number + 1)
+    }
+}
+
 pub(crate) type SharedFake = Arc<Fake>;

@@ -16,7 +16,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::fake::{Fake, SharedFake, StoppedClock};
+use crate::fake::{CountedIds, Fake, SharedFake, StoppedClock};
 
 /// No test waits longer than this for anything.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
@@ -81,6 +81,7 @@ impl Setup {
             self.authenticator,
             Arc::new(switchboard),
             clock,
+            Arc::new(CountedIds::default()),
         );
         (server, fake)
     }

@@ -1,8 +1,9 @@
 //! The HTTP+JSON binding: paths, queries, bodies, content types.
 
+use nuncio_protocol::Version;
 use serde_json::json;
 
-use crate::harness::{JSON, say, serve};
+use crate::harness::{JSON, Setup, say, serve};
 
 const A2A_JSON: (&str, &str) = ("Content-Type", "application/a2a+json");
 
@@ -182,11 +183,18 @@ async fn unacceptable_is_said_of_successes_only() {
     }
 }
 
-/// REST-12: nothing of 1.0 is under `/v1`; who goes there is told why not.
+/// REST-12: nothing of 1.0 is under `/v1`; who goes there with 1.0, or where 0.3 is not spoken, is told.
 #[tokio::test]
-async fn v1_is_not_served() {
+async fn v1_is_of_the_older_version() {
     let served = serve().await;
-    let answer = served.get("/v1/tasks").await;
-    assert_eq!(answer.status, 404);
-    assert!(answer.text().contains("0.3"), "{}", answer.text());
+    assert_eq!(served.get("/v1/tasks").await.status, 200);
+    let headers = [("A2A-Version", "1.0")];
+    let named = served.ask("GET", "/v1/tasks", &headers, "").await;
+    let mut setup = Setup::default();
+    setup.shape = |endpoint| endpoint.with_dialects([Version::V1_0]);
+    let newer_only = setup.start().await.get("/v1/tasks").await;
+    for answer in [named, newer_only] {
+        assert_eq!(answer.status, 404);
+        assert!(answer.text().contains("0.3"), "{}", answer.text());
+    }
 }

@@ -25,7 +25,7 @@ pub(crate) const PATHS: &[(&str, &str)] = &[
 #[tokio::test]
 async fn other_versions_are_refused_everywhere() {
     let served = serve().await;
-    for version in ["99.0", "abc", "1", "1.1", "0.3", "1.0.0.0"] {
+    for version in ["99.0", "abc", "1", "1.1", "0.2", "1.0.0.0"] {
         let headers = [("A2A-Version", version)];
         for kind in OperationKind::ALL {
             let body = rpc(kind.as_str(), &json!({"id": 5})).to_string();
@@ -33,7 +33,7 @@ async fn other_versions_are_refused_everywhere() {
             assert_eq!(answer.code(), -32009, "{version} {kind:?}");
             assert_eq!(answer.json()["id"], "r1");
             let info = &answer.json()["error"]["data"][0];
-            assert_eq!(info["metadata"]["supportedVersions"], "1.0");
+            assert_eq!(info["metadata"]["supportedVersions"], "0.3,1.0");
         }
         for (method, path) in PATHS {
             let answer = served.ask(method, path, &headers, "").await;
@@ -95,15 +95,29 @@ async fn without_a_version_the_request_proves_its_own() {
     let served = serve().await;
     assert_eq!(served.rpc("SendMessage", say("hi")).await.code(), 0);
     assert_eq!(served.post("/message:send", &say("hi")).await.status, 200);
-    for method in ["message/send", "tasks/get", "tasks/send"] {
+    let older = json!({"message": {
+        "kind": "message", "messageId": "m1", "role": "user", "parts": [{"kind": "text", "text": "hi"}]
+    }});
+    assert_eq!(served.rpc("message/send", older).await.code(), 0);
+    for method in ["tasks/send", "tasks/sendSubscribe"] {
         let answer = served.rpc(method, json!({})).await;
-        assert_eq!(answer.code(), -32601, "{method}");
+        assert_eq!(answer.code(), -32601, "OLD-02: {method}");
         let message = answer.json()["error"]["message"].to_string();
-        assert!(message.contains("protocol 0."), "{message}");
+        assert!(message.contains("protocol 0.1"), "{message}");
     }
     let headers = [("A2A-Version", "1.0")];
-    let body = rpc("message/send", &Value::Null).to_string();
-    assert_eq!(served.ask("POST", "/", &headers, body).await.code(), -32601);
+    for (version, method) in [("1.0", "message/send"), ("0.3", "SendMessage")] {
+        let body = rpc(method, &Value::Null).to_string();
+        let answer = served
+            .ask("POST", "/", &[("A2A-Version", version)], body)
+            .await;
+        assert_eq!(answer.code(), -32601, "VER-07: {method} in {version}");
+        let message = answer.json()["error"]["message"].to_string();
+        assert!(
+            message.contains("protocol 0.3") || message.contains("protocol 1.0"),
+            "{message}"
+        );
+    }
 
     let mut setup = Setup::default();
     setup.shape = |endpoint| endpoint.with_strict_version(true);

@@ -1,9 +1,12 @@
 //! `[[agents]]`: agents without code.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nuncio_engine::{Agent, AgentInfo};
-use nuncio_protocol::AgentSkill;
+use nuncio_protocol::{
+    AgentCard, AgentExtension, AgentProvider, AgentSkill, SecurityRequirement, StringList, Version,
+};
 use nuncio_runtime::{EchoAgent, Fault, Rule, ScriptAgent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,6 +28,30 @@ pub(crate) struct AgentConfig {
     /// Its own version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) version: Option<String>,
+    /// Who runs it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) provider: Option<ProviderConfig>,
+    /// Where to read more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) documentation_url: Option<String>,
+    /// A picture of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) icon_url: Option<String>,
+    /// The workspaces in which it is found; all if absent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) workspaces: Vec<String>,
+    /// The protocol versions it is served in.
+    #[serde(default = "all_dialects")]
+    pub(crate) dialects: Vec<DialectName>,
+    /// Whether the routes of OxyGent's gateway are served too.
+    #[serde(default)]
+    pub(crate) legacy_routes: bool,
+    /// Extensions it understands.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) extensions: Vec<ExtensionConfig>,
+    /// What only authenticated callers see of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) extended: Option<ExtendedConfig>,
     /// What it can do; one skill of its own name if absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) skills: Vec<SkillConfig>,
@@ -46,6 +73,56 @@ pub(crate) struct AgentConfig {
     /// What a script agent does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) rules: Vec<Rule>,
+}
+
+/// Who runs an agent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ProviderConfig {
+    /// Their name.
+    pub(crate) organization: String,
+    /// Their site.
+    pub(crate) url: String,
+}
+
+/// A protocol version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) enum DialectName {
+    /// 0.3, with which most older clients call.
+    #[serde(rename = "0.3")]
+    V0_3,
+    /// 1.0.
+    #[serde(rename = "1.0")]
+    V1_0,
+}
+
+/// An extension that an agent understands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ExtensionConfig {
+    /// Its name.
+    pub(crate) uri: String,
+    /// What the agent does with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) description: Option<String>,
+    /// Whether calls without it are refused.
+    #[serde(default)]
+    pub(crate) required: bool,
+    /// Settings of its own, shown in the card.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) params: Option<serde_json::Map<String, serde_json::Value>>,
+}
+
+/// What the card for authenticated callers has in addition.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct ExtendedConfig {
+    /// What the agent is for, instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) description: Option<String>,
+    /// Further skills.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) skills: Vec<SkillConfig>,
 }
 
 /// What runs an agent.
@@ -79,6 +156,13 @@ pub(crate) struct SkillConfig {
     /// Media types it gives, if other than the agent's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) output_modes: Vec<String>,
+    /// What it needs beyond the card's requirements: scheme names with scopes, any one entry.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) security: Vec<BTreeMap<String, Vec<String>>>,
+}
+
+fn all_dialects() -> Vec<DialectName> {
+    vec![DialectName::V0_3, DialectName::V1_0]
 }
 
 fn yes() -> bool {
@@ -94,6 +178,14 @@ impl AgentConfig {
             name: None,
             description: None,
             version: None,
+            provider: None,
+            documentation_url: None,
+            icon_url: None,
+            workspaces: Vec::new(),
+            dialects: all_dialects(),
+            legacy_routes: false,
+            extensions: Vec::new(),
+            extended: None,
             skills: Vec::new(),
             input_modes: None,
             output_modes: None,
@@ -123,6 +215,26 @@ impl AgentConfig {
         }
     }
 
+    /// The card for authenticated callers, made of the public one; `None` if there is no other.
+    pub(crate) fn extended_card(&self, public: &AgentCard) -> Option<AgentCard> {
+        let extended = self.extended.as_ref()?;
+        let mut card = public.clone();
+        if let Some(description) = &extended.description {
+            card.description.clone_from(description);
+        }
+        card.skills
+            .extend(extended.skills.iter().map(SkillConfig::skill));
+        Some(card)
+    }
+
+    /// The protocol versions it is served in.
+    pub(crate) fn versions(&self) -> impl Iterator<Item = Version> {
+        self.dialects.iter().map(|dialect| match dialect {
+            DialectName::V0_3 => Version::V0_3,
+            DialectName::V1_0 => Version::V1_0,
+        })
+    }
+
     /// What is said here over what is so anyway.
     fn info(&self, mut info: AgentInfo) -> AgentInfo {
         if let Some(name) = &self.name {
@@ -148,10 +260,30 @@ impl AgentConfig {
         } else {
             info.skills = self.skills.iter().map(SkillConfig::skill).collect();
         }
+        info.provider = self.provider.as_ref().map(|provider| {
+            let mut said = AgentProvider::default();
+            said.organization.clone_from(&provider.organization);
+            said.url.clone_from(&provider.url);
+            said
+        });
+        info.documentation_url.clone_from(&self.documentation_url);
+        info.icon_url.clone_from(&self.icon_url);
+        info.extensions = self.extensions.iter().map(|e| e.extension()).collect();
         info.streaming = self.streaming;
         info.queues_messages = self.queues_messages;
         info.resumable = self.resumable;
         info
+    }
+}
+
+impl ExtensionConfig {
+    fn extension(&self) -> AgentExtension {
+        let mut extension = AgentExtension::default();
+        extension.uri.clone_from(&self.uri);
+        extension.description.clone_from(&self.description);
+        extension.required = self.required;
+        extension.params.clone_from(&self.params);
+        extension
     }
 }
 
@@ -165,6 +297,17 @@ impl SkillConfig {
         skill.examples.clone_from(&self.examples);
         skill.input_modes.clone_from(&self.input_modes);
         skill.output_modes.clone_from(&self.output_modes);
+        skill.security_requirements = self.security.iter().map(requirement).collect();
         skill
     }
+}
+
+fn requirement(schemes: &BTreeMap<String, Vec<String>>) -> SecurityRequirement {
+    let mut requirement = SecurityRequirement::default();
+    for (name, scopes) in schemes {
+        let mut list = StringList::default();
+        list.list.clone_from(scopes);
+        requirement.schemes.insert(name.clone(), list);
+    }
+    requirement
 }

@@ -264,6 +264,7 @@ impl Found {
         for (index, skill) in agent.skills.iter().enumerate() {
             self.skill(&format!("{path}.skills[{index}]"), skill);
         }
+        self.presence(path, agent);
         match agent.kind {
             AgentKind::Echo if !agent.rules.is_empty() => self.add(
                 format!("{path}.rules"),
@@ -277,6 +278,51 @@ impl Found {
                     self.add(path, fault.message, fault.hint);
                 }
             }
+        }
+    }
+
+    /// Where an agent is found, in which versions, and what its card says besides skills.
+    fn presence(&mut self, path: &str, agent: &AgentConfig) {
+        for (index, workspace) in agent.workspaces.iter().enumerate() {
+            if !is_name(workspace) {
+                let message = format!("\"{workspace}\" is not a name");
+                self.add(format!("{path}.workspaces[{index}]"), message, NAME_HINT);
+            }
+        }
+        if agent.dialects.is_empty() {
+            self.add(
+                format!("{path}.dialects"),
+                "nobody could talk to it: no protocol version",
+                "for example [\"0.3\", \"1.0\"]; leave it out for both",
+            );
+        }
+        let provider = agent.provider.as_ref().map(|provider| &provider.url);
+        let links = [
+            ("provider.url", provider),
+            ("documentation_url", agent.documentation_url.as_ref()),
+            ("icon_url", agent.icon_url.as_ref()),
+        ];
+        for (field, link) in links {
+            if link.is_some_and(|link| !is_link(link)) {
+                self.add(
+                    format!("{path}.{field}"),
+                    "not an http or https URL",
+                    "for example \"https://agents.example.com/docs\"",
+                );
+            }
+        }
+        for (index, extension) in agent.extensions.iter().enumerate() {
+            if Url::parse(&extension.uri).is_err() {
+                self.add(
+                    format!("{path}.extensions[{index}].uri"),
+                    format!("\"{}\" is not a URI", extension.uri),
+                    "for example \"https://example.com/extensions/timing/v1\"",
+                );
+            }
+        }
+        let extended = agent.extended.iter().flat_map(|extended| &extended.skills);
+        for (index, skill) in extended.enumerate() {
+            self.skill(&format!("{path}.extended.skills[{index}]"), skill);
         }
     }
 
@@ -392,6 +438,10 @@ fn is_public_url(text: &str) -> bool {
             && url.fragment().is_none()
             && url.username().is_empty()
     })
+}
+
+fn is_link(text: &str) -> bool {
+    Url::parse(text).is_ok_and(|url| matches!(url.scheme(), "http" | "https"))
 }
 
 fn is_origin(text: &str) -> bool {

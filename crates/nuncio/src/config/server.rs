@@ -17,6 +17,11 @@ pub(crate) struct ServerConfig {
     /// The address under which callers reach this server, if it is another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) public_url: Option<String>,
+    /// Whether gRPC is served, on the same port.
+    pub(crate) grpc: bool,
+    /// Host and port under which callers reach gRPC, if other than those of the address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) grpc_address: Option<String>,
     /// The folder for the database and the server's own secrets.
     pub(crate) data: PathBuf,
     /// Threads that serve; 0 means one per core.
@@ -55,6 +60,8 @@ impl Default for ServerConfig {
         Self {
             listen: "127.0.0.1:8080".to_owned(),
             public_url: None,
+            grpc: true,
+            grpc_address: None,
             data: PathBuf::from("nuncio-data"),
             workers: 0,
             drain_seconds: 10,

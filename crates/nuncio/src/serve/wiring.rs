@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_engine::{Engine, Environment, SystemClock};
+use nuncio_engine::{Engine, Environment, RandomIds, SystemClock};
 use nuncio_protocol::AgentId;
 use nuncio_server::{
     ApiKey, Authenticator, Endpoint, ReadinessCheck, Server, Settings, Switchboard, Workers,
@@ -44,6 +44,7 @@ pub(crate) async fn serve(config: &Config, workers: &Workers) -> Outcome {
         authenticator(config)?,
         switchboard,
         Arc::new(SystemClock),
+        Arc::new(RandomIds),
     )
     .with_readiness(readiness(&engine));
 
@@ -136,10 +137,18 @@ fn host(config: &Config, engine: &Engine) -> Outcome<Arc<Switchboard>> {
             let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
             broken(faults.join("; "))
         })?;
-        let card = built.info().card();
-        let endpoint = Endpoint::new(agent.id.as_str(), card, engine.host(built))
+        let mut card = built.info().card();
+        let extended = agent.extended_card(&card);
+        card.capabilities.extended_agent_card = Some(extended.is_some());
+        let mut endpoint = Endpoint::new(agent.id.as_str(), card, engine.host(built))
+            .with_dialects(agent.versions())
+            .with_workspaces(agent.workspaces.iter().map(String::as_str))
+            .with_legacy_routes(agent.legacy_routes)
             .with_status_profile(config.server.status_profile.into())
             .with_strict_version(config.server.strict_version);
+        if let Some(card) = extended {
+            endpoint = endpoint.with_extended_card(card);
+        }
         switchboard
             .insert(endpoint)
             .map_err(|error| broken(error.to_string()))?;
@@ -178,6 +187,8 @@ fn settings(config: &Config) -> Settings {
         .public_url
         .as_ref()
         .map(|url| url.trim_end_matches('/').to_owned());
+    settings.grpc = server.grpc;
+    settings.grpc_address.clone_from(&server.grpc_address);
     settings.trusted_proxies = server
         .trusted_proxies
         .iter()

@@ -11,6 +11,7 @@ mod help;
 mod insecure;
 mod interaction;
 mod keep;
+mod memorylake;
 mod send;
 mod serve;
 mod settings;
