@@ -507,18 +507,26 @@ fn created_head() -> Head {
     }
 }
 
-/// The task as it is once the message has been recorded (OP-STRM-02, OP-STRM-07).
+/// The task as it is once the message has been recorded (OP-STRM-02, OP-STRM-07): as it began, if
+/// the message began it, so that the reader sees all that follows.
 fn first_event(taken: &Taken, history: Option<i32>) -> Event {
     if taken.position == 1
         && !taken.repeated
-        && history.is_none()
         && let Recent::Events(events) = taken.cell.read(0, 1)
         && let Some(first) = events.into_iter().next()
     {
-        return first;
+        return match (first.response(), history) {
+            (StreamResponse::Task(task), Some(_)) => {
+                as_first(task.clone(), first.position, history)
+            }
+            _ => first,
+        };
     }
     let (task, last) = taken.cell.snapshot();
-    let mut task = Arc::unwrap_or_clone(task);
+    as_first(Arc::unwrap_or_clone(task), Some(last), history)
+}
+
+fn as_first(mut task: Task, position: Option<u64>, history: Option<i32>) -> Event {
     limit_history(&mut task.history, history);
-    Event::new(Some(last), StreamResponse::Task(task))
+    Event::new(position, StreamResponse::Task(task))
 }
