@@ -3,10 +3,13 @@
 use std::sync::atomic::AtomicUsize;
 
 use nuncio_egress::{Egress, EgressError};
-use nuncio_protocol::{AgentCard, Binding};
+use nuncio_protocol::signing::KeySet;
+use nuncio_protocol::{AgentCard, Binding, json};
 use url::Url;
 
-use crate::card::{self, CardCache, DiscoveryError};
+use crate::card::{
+    self, CardCache, DiscoveryError, SignatureCheck, SignatureError, SignaturePolicy,
+};
 use crate::client::{Inner, Route};
 use crate::credentials::{Attachment, Credentials, HeaderError, Keyring};
 use crate::{Client, FollowPolicy, RetryPolicy, Timeouts, choose, sse};
@@ -18,6 +21,9 @@ pub enum ConnectError {
     /// No card was found.
     #[error(transparent)]
     Discovery(#[from] DiscoveryError),
+    /// The card is not signed as [`ClientBuilder::card_signatures`] asks.
+    #[error(transparent)]
+    Signature(#[from] SignatureError),
     /// The card has no interface that this client can use.
     #[error("the agent offers no interface that can be used here; it offers: {}", list(.offered))]
     NoInterface {
@@ -57,6 +63,7 @@ pub struct ClientBuilder {
     retry: RetryPolicy,
     follow: FollowPolicy,
     cache: Option<CardCache>,
+    signatures: SignatureCheck,
     max_response_bytes: u64,
     max_event_bytes: usize,
 }
@@ -73,6 +80,7 @@ impl ClientBuilder {
             retry: RetryPolicy::default(),
             follow: FollowPolicy::default(),
             cache: None,
+            signatures: SignatureCheck::default(),
             max_response_bytes: 32 << 20,
             max_event_bytes: sse::MAX_EVENT_BYTES,
         }
@@ -159,6 +167,17 @@ impl ClientBuilder {
         self
     }
 
+    /// Sets which cards are believed, by these keys; all of them without a word about it.
+    ///
+    /// The card is judged each time a client is made, also one from the cache. A warning is in the
+    /// log. A card given to [`Self::build`] is judged as it is written here, so without members
+    /// that the protocol does not know; what a signature says about those is lost.
+    #[must_use]
+    pub fn card_signatures(mut self, policy: SignaturePolicy, keys: KeySet) -> Self {
+        self.signatures = SignatureCheck { policy, keys };
+        self
+    }
+
     /// Sets how large an answer may be; 32 MiB.
     #[must_use]
     pub fn max_response_bytes(mut self, max_bytes: u64) -> Self {
@@ -181,7 +200,9 @@ impl ClientBuilder {
     /// [`ConnectError`].
     pub async fn connect(self, url: &str) -> Result<Client, ConnectError> {
         let keyring = self.keyring(Some(url))?;
-        let found = card::discover_with(&self.egress, url, &keyring, self.cache.as_ref()).await?;
+        let mut found =
+            card::discover_with(&self.egress, url, &keyring, self.cache.as_ref()).await?;
+        self.signatures.found(&mut found)?;
         let cached = self.cache.clone().map(|cache| (cache, url.to_owned()));
         self.assemble(found.card, keyring, Some(&found.url), cached)
     }
@@ -193,6 +214,7 @@ impl ClientBuilder {
     /// ([`Self::credentials_for`], [`Self::header_for`]), since a card is no authority on where secrets go.
     pub fn build(self, card: AgentCard) -> Result<Client, ConnectError> {
         let keyring = self.keyring(None)?;
+        self.signatures.at_hand(&json::encode(&card))?;
         self.assemble(card, keyring, None, None)
     }
 

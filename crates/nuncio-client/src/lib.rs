@@ -28,7 +28,10 @@ mod text;
 mod timeouts;
 
 pub use builder::{ClientBuilder, ConnectError};
-pub use card::{CardCache, Discovered, DiscoveryError, Try, TryOutcome, discover};
+pub use card::{
+    CardCache, Discovered, DiscoveryError, SignatureError, SignaturePolicy, Try, TryOutcome,
+    discover,
+};
 pub use client::Client;
 pub use conversation::{Conversation, ConversationState, RestoreError};
 pub use credentials::{ApiKeyPlace, Credentials, HeaderError, check_header};

@@ -22,6 +22,7 @@ mod push;
 mod reduce;
 mod security;
 mod service;
+pub mod signing;
 mod task;
 mod time;
 pub mod v0_3;

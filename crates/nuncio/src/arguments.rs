@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args, Parser, Subcommand};
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
 use crate::client::{ClientOptions, FollowOptions, OutputFormat, PartFlags, StateName};
 use crate::config::LogFormat;
@@ -47,7 +47,7 @@ pub(crate) enum Command {
   nuncio send -a agents.example.com --text \"see the photo\" --file photo.jpg -o json --stream
   git diff | nuncio send -a agents.example.com -")]
     Send(SendArguments),
-    /// Look at an agent's card
+    /// Look at agents' cards, sign and verify them
     #[command(subcommand)]
     Card(CardCommand),
     /// Read, list, cancel and follow tasks
@@ -59,7 +59,7 @@ pub(crate) enum Command {
     /// Look after a server's database
     #[command(subcommand)]
     Db(DbCommand),
-    /// Make keys for callers
+    /// Make keys: for callers, and for signing cards
     #[command(subcommand)]
     Keys(KeysCommand),
     /// Print a completion script for a shell
@@ -133,6 +133,80 @@ pub(crate) enum CardCommand {
   nuncio card get -a http://127.0.0.1:8080
   nuncio card get -a ./agent-card.json --validate")]
     Get(CardGetArguments),
+    /// Sign a card in a file
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio keys create --card card-key.pem
+  nuncio card sign agent-card.json --key card-key.pem --out signed.json")]
+    Sign(CardSignArguments),
+    /// Verify a card's signatures: exit code 0 if one is by these keys, 1 if none is
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio card verify http://127.0.0.1:8080 --keys card-key.jwks.json
+  nuncio card verify signed.json --keys card-key.jwks.json -o json")]
+    Verify(CardVerifyArguments),
+    /// List what is wrong with a card: exit code 1 if there is an error
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio card lint http://127.0.0.1:8080
+  nuncio card lint agent-card.json -o json")]
+    Lint(CardLintArguments),
+    /// Compare what two cards say: exit code 0 if it is the same, 1 if not
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio card diff agent-card.json https://agents.example.com")]
+    Diff(CardDiffArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CardSignArguments {
+    /// The card, a JSON file
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The private key, PEM (PKCS#8) or a JWK, P-256 or Ed25519
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: PathBuf,
+    /// The name of the key in the signature [default: the key's thumbprint]
+    #[arg(long, value_name = "ID")]
+    pub(crate) kid: Option<String>,
+    /// Sign also the form that the official SDKs verify, where it is another one
+    #[arg(long)]
+    pub(crate) sdk: bool,
+    /// Write the signed card to this file, which may be the same one [default: print it]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// The form of the output [default: text]
+    #[arg(short, long, value_name = "FORMAT", value_enum)]
+    pub(crate) output: Option<OutputFormat>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CardVerifyArguments {
+    /// The agent: a host, the URL of its card, or a card in a file [default: --agent-card]
+    #[arg(value_name = "CARD", conflicts_with = "agent_card")]
+    pub(crate) card: Option<String>,
+    /// The public keys to believe: PEM, a JWK or a JWKS; may be repeated
+    #[arg(long, value_name = "FILE", required = true)]
+    pub(crate) keys: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) client: ClientOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CardLintArguments {
+    /// The agent: a host, the URL of its card, or a card in a file [default: --agent-card]
+    #[arg(value_name = "CARD", conflicts_with = "agent_card")]
+    pub(crate) card: Option<String>,
+    #[command(flatten)]
+    pub(crate) client: ClientOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CardDiffArguments {
+    /// The one card: a host, the URL of a card, or a card in a file
+    #[arg(value_name = "BEFORE", conflicts_with = "agent_card")]
+    pub(crate) before: String,
+    /// The other card
+    #[arg(value_name = "AFTER")]
+    pub(crate) after: String,
+    #[command(flatten)]
+    pub(crate) client: ClientOptions,
 }
 
 #[derive(Debug, Args)]
@@ -291,9 +365,10 @@ pub(crate) struct DbCheckArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
-    /// Make a key: prints it once, and the lines for the server's configuration
+    /// Make a key: for a caller, printed once with the lines for the server's configuration, or for cards
     #[command(help_template = TEMPLATE, before_help = "Examples:
-  nuncio keys create --caller alice")]
+  nuncio keys create --caller alice
+  nuncio keys create --card card-key.pem")]
     Create(KeysCreateArguments),
 }
 
@@ -305,6 +380,24 @@ pub(crate) struct KeysCreateArguments {
     /// Where
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) workspace: String,
+    /// Make a pair of keys for cards instead: the private one in this new file, the public one beside it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["caller", "workspace"])]
+    pub(crate) card: Option<PathBuf>,
+    /// How the key for cards signs [default: ES256]
+    #[arg(long, value_name = "NAME", requires = "card")]
+    pub(crate) algorithm: Option<CardAlgorithm>,
+}
+
+/// What a key for cards can be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CardAlgorithm {
+    /// ECDSA with P-256.
+    #[default]
+    #[value(name = "ES256")]
+    Es256,
+    /// Ed25519.
+    #[value(name = "EdDSA")]
+    EdDsa,
 }
 
 #[derive(Debug, Args)]

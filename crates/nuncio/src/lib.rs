@@ -46,7 +46,7 @@ fn dispatch(command: Command, surroundings: &Surroundings) -> Outcome {
     match command {
         Command::Serve(arguments) => serve::run(arguments, surroundings),
         Command::Send(arguments) => client::send(arguments, surroundings),
-        Command::Card(CardCommand::Get(arguments)) => client::card_get(arguments, surroundings),
+        Command::Card(command) => card(command, surroundings),
         Command::Task(command) => client::task(command, surroundings),
         Command::Config(ConfigCommand::Show(options)) => {
             client::config_show(&options, surroundings)
@@ -62,6 +62,16 @@ fn dispatch(command: Command, surroundings: &Surroundings) -> Outcome {
         Command::Keys(KeysCommand::Create(arguments)) => keys::create(&arguments),
         Command::Completion(arguments) => completion(&arguments),
         Command::Version(arguments) => version::run(&arguments),
+    }
+}
+
+fn card(command: CardCommand, surroundings: &Surroundings) -> Outcome {
+    match command {
+        CardCommand::Get(arguments) => client::card_get(arguments, surroundings),
+        CardCommand::Sign(arguments) => client::card_sign(&arguments, surroundings),
+        CardCommand::Verify(arguments) => client::card_verify(&arguments, surroundings),
+        CardCommand::Lint(arguments) => client::card_lint(&arguments, surroundings),
+        CardCommand::Diff(arguments) => client::card_diff(&arguments, surroundings),
     }
 }
 

@@ -56,6 +56,8 @@ impl Code {
 pub(crate) enum Failure {
     /// With a reason to print.
     Told(Box<Told>),
+    /// The result that was printed says it all; the exit code is 1.
+    Shown,
     /// The reader of our output has gone: nothing to print, nobody to tell.
     ClosedPipe,
     /// The user pressed Ctrl-C; what to do next has been printed.
@@ -129,6 +131,7 @@ impl Failure {
     pub(crate) fn report(self, json: bool) -> ExitCode {
         let told = match self {
             Self::Told(told) => told,
+            Self::Shown => return ExitCode::from(1),
             Self::ClosedPipe => return ExitCode::SUCCESS,
             Self::Interrupted => return ExitCode::from(INTERRUPTED),
         };

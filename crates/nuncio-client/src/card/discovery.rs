@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use nuncio_egress::{Egress, EgressError, EgressRequest, EgressResponse};
+use nuncio_protocol::signing::Verdict;
 use nuncio_protocol::{AgentCard, Version};
 use url::Url;
 
@@ -27,6 +28,8 @@ pub struct Discovered {
     pub raw: String,
     /// What is odd about the card or the place where it was found.
     pub warnings: Vec<String>,
+    /// What its signatures are worth; `None` until somebody asks ([`Discovered::verify`]).
+    pub signature: Option<Verdict>,
 }
 
 /// Finds the card of the agent at `url`.
@@ -140,6 +143,7 @@ impl Search<'_> {
             url: url.clone(),
             raw,
             warnings,
+            signature: None,
         };
         if let Some(cache) = cache {
             cache.put(self.asked, &found, &headers);

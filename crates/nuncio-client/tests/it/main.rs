@@ -11,6 +11,7 @@ mod lenient;
 mod limits;
 mod proxy;
 mod retries;
+mod signatures;
 mod sse;
 mod streams;
 mod support;

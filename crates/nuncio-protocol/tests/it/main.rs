@@ -16,6 +16,7 @@ mod older;
 mod reducer;
 mod round_trip;
 mod scalars;
+mod signing;
 mod strategies;
 mod support;
 /// The bodies of the fuzz targets, run here over bounded input too.

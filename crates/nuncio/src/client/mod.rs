@@ -6,6 +6,10 @@
 //! Nothing is remembered from one run to the next.
 
 mod card;
+mod card_diff;
+mod card_lint;
+mod card_sign;
+mod card_verify;
 mod credentials;
 mod debug;
 mod dotenv;
@@ -32,6 +36,10 @@ use std::ffi::OsString;
 use crate::surroundings::Surroundings;
 
 pub(crate) use card::card_get;
+pub(crate) use card_diff::card_diff;
+pub(crate) use card_lint::card_lint;
+pub(crate) use card_sign::card_sign;
+pub(crate) use card_verify::card_verify;
 pub(crate) use escape::{escape, escape_json};
 pub(crate) use options::{ClientOptions, FollowOptions, OutputFormat};
 pub(crate) use parts::PartFlags;

@@ -81,10 +81,30 @@ impl Prepared {
     /// # Errors
     /// No card, no connection, something else instead of a card.
     pub(crate) async fn card(&self) -> Outcome<Found> {
-        let found = match local(&self.reference) {
+        let found = self.find(&self.reference).await?;
+        for warning in &found.warnings {
+            warn(&format!("warning: {}\n", escape(warning)))?;
+        }
+        Ok(found)
+    }
+
+    /// Finds the card of the agent that the settings name, and says nothing about it.
+    ///
+    /// # Errors
+    /// As [`Self::card`].
+    pub(crate) async fn bare_card(&self) -> Outcome<Found> {
+        self.find(&self.reference).await
+    }
+
+    /// Finds the card of any agent, and says nothing about it.
+    ///
+    /// # Errors
+    /// As [`Self::card`].
+    pub(crate) async fn find(&self, reference: &str) -> Outcome<Found> {
+        let found = match local(reference) {
             Some(path) => read_file(path)?,
             None => {
-                let found = discover(&self.egress, &self.reference).await;
+                let found = discover(&self.egress, reference).await;
                 let found = found.map_err(|error| failure::of_discovery(&error))?;
                 let (card, raw, warnings) = (found.card, found.raw, found.warnings);
                 Found {
@@ -95,17 +115,11 @@ impl Prepared {
                 }
             }
         };
-        let place = found
-            .url
-            .as_ref()
-            .map_or(self.reference.as_str(), Url::as_str);
+        let place = found.url.as_ref().map_or(reference, Url::as_str);
         self.debug.note(&format!(
             "the card of \"{}\" is at {place}",
             found.card.name
         ));
-        for warning in &found.warnings {
-            warn(&format!("warning: {}\n", escape(warning)))?;
-        }
         Ok(found)
     }
 

@@ -3,8 +3,28 @@
 use nuncio_protocol::AgentCard;
 use serde_json::Value;
 
-/// Every rule that a card breaks, with the place.
+/// A rule that a card breaks.
+#[derive(Debug)]
+pub(crate) struct Violation {
+    /// Where; empty for the whole card.
+    pub(crate) place: String,
+    pub(crate) what: String,
+}
+
+/// Every rule that a card breaks, in sentences.
 pub(crate) fn violations(card: &Value) -> Vec<String> {
+    let sentence = |Violation { place, what }| {
+        if place.is_empty() {
+            what
+        } else {
+            format!("{place} {what}")
+        }
+    };
+    broken_rules(card).into_iter().map(sentence).collect()
+}
+
+/// Every rule that a card breaks.
+pub(crate) fn broken_rules(card: &Value) -> Vec<Violation> {
     let mut found = Found(Vec::new());
     for name in ["name", "description", "version"] {
         found.text(card, "", name);
@@ -51,14 +71,13 @@ pub(crate) fn violations(card: &Value) -> Vec<String> {
     found.0
 }
 
-struct Found(Vec<String>);
+struct Found(Vec<Violation>);
 
 impl Found {
     fn add(&mut self, place: &str, what: &str) {
-        self.0.push(if place.is_empty() {
-            what.to_owned()
-        } else {
-            format!("{place} {what}")
+        self.0.push(Violation {
+            place: place.to_owned(),
+            what: what.to_owned(),
         });
     }
 
