@@ -103,10 +103,10 @@ fn version_1_0_stream_over_rest() {
         last["statusUpdate"]["status"]["state"],
         "TASK_STATE_COMPLETED"
     );
-    let given = events
+    let mut given = events
         .iter()
         .map(|event| &event["artifactUpdate"]["artifact"]["parts"][0]["data"]);
-    whole(given.filter(|data| !data.is_null()).next_back().unwrap());
+    whole(given.rfind(|data| !data.is_null()).unwrap());
 }
 
 /// REST 0.3: the same verbs under `/v1`, `message.content`.
