@@ -115,6 +115,9 @@ pub trait JsonRpcDialect: Dialect {
 
     /// Writes `error`.
     fn encode_error(&self, error: &A2aError) -> Value;
+
+    /// Whether an error of a streaming method is the one event of its stream, and not a plain reply.
+    fn streams_errors(&self) -> bool;
 }
 
 /// One version in the HTTP+JSON binding; texts are whole bodies and the data of events.

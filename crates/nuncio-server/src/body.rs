@@ -34,6 +34,8 @@ enum Content {
     /// A message and how it ended.
     Message(Bytes, Option<HeaderMap>),
     Events(Box<EventBody>),
+    /// Of a service that is not ours.
+    Foreign(Pin<Box<tonic::body::Body>>),
 }
 
 impl ResponseBody {
@@ -62,6 +64,13 @@ impl ResponseBody {
         }
     }
 
+    pub(crate) fn foreign(body: tonic::body::Body) -> Self {
+        Self {
+            content: Content::Foreign(Box::pin(body)),
+            in_flight: None,
+        }
+    }
+
     pub(crate) fn hold(&mut self, in_flight: InFlight) {
         self.in_flight = Some(in_flight);
     }
@@ -73,6 +82,7 @@ impl fmt::Debug for ResponseBody {
             Content::Bytes(bytes) => write!(f, "ResponseBody({} bytes)", bytes.len()),
             Content::Message(frame, _) => write!(f, "ResponseBody({} bytes)", frame.len()),
             Content::Events(_) => f.write_str("ResponseBody(events)"),
+            Content::Foreign(_) => f.write_str("ResponseBody(foreign)"),
         }
     }
 }
@@ -106,6 +116,11 @@ impl Body for ResponseBody {
                 };
                 Poll::Ready(frame.map(Ok))
             }
+            // Its only error is that it ends.
+            Content::Foreign(body) => {
+                let frame = ready!(body.as_mut().poll_frame(cx));
+                Poll::Ready(frame.and_then(Result::ok).map(Ok))
+            }
         }
     }
 
@@ -114,13 +129,14 @@ impl Body for ResponseBody {
             Content::Bytes(bytes) => bytes.is_empty(),
             Content::Message(frame, trailers) => frame.is_empty() && trailers.is_none(),
             Content::Events(_) => false,
+            Content::Foreign(body) => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.content {
             Content::Bytes(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Content::Message(..) | Content::Events(_) => SizeHint::default(),
+            Content::Message(..) | Content::Events(_) | Content::Foreign(_) => SizeHint::default(),
         }
     }
 }

@@ -102,6 +102,21 @@ impl Failure {
         failure.finish(status, JSON, body)
     }
 
+    /// The reply of a streaming method, where errors are events; what is below JSON-RPC is not.
+    pub(crate) fn json_rpc_event(
+        self,
+        id: &RequestId,
+        dialect: &dyn JsonRpcDialect,
+    ) -> Result<Reply, Self> {
+        let below = self.status().is_some() || json_rpc_status(self.error.kind) != StatusCode::OK;
+        if below {
+            return Err(self);
+        }
+        let error = dialect.encode_error(&self.handled().error);
+        let frame = format!("data: {}\n\n", json_rpc::encode_failure(id, &error));
+        Ok(reply::one_event(frame))
+    }
+
     /// The reply of the HTTP+JSON binding (REST-08).
     pub(crate) fn rest(self, form: &ErrorForm) -> Reply {
         let profile = form.profile;

@@ -22,6 +22,7 @@ use crate::failure::Failure;
 use crate::place::Who;
 use crate::reply::{self, GRPC, Reply};
 use crate::server::{Server, Visit};
+use crate::standard::StandardService;
 use crate::{Endpoint, parameters};
 
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
@@ -43,6 +44,12 @@ impl Server {
         B: Body<Data = Bytes> + Send + 'static,
     {
         let mut profile = StatusProfile::default();
+        if let Some(service) = StandardService::of(path)
+            && let Some(body) = upload.take()
+        {
+            let answered = self.standard(visit, service, body).await;
+            return answered.unwrap_or_else(|failure| failure.grpc(profile));
+        }
         let answered = self.grpc_call(visit, path, upload, &mut profile).await;
         answered.unwrap_or_else(|failure| failure.grpc(profile))
     }

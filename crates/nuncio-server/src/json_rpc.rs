@@ -139,7 +139,14 @@ impl Server {
             kind,
         };
         let decode = || dialect.decode_params(kind, request.params);
-        let mut answer = self.perform(visit, target, asking, decode).await?;
+        let performed = self.perform(visit, target, asking, decode).await;
+        let mut answer = match performed {
+            Ok(answer) => answer,
+            Err(failure) if kind.streams() && dialect.streams_errors() => {
+                return failure.json_rpc_event(&request.id, dialect);
+            }
+            Err(failure) => return Err(failure),
+        };
         let mut reply = match &answer.outcome {
             Outcome::Stream(_) => {
                 let framing = Framing::json_rpc(request.id.clone(), dialect, StreamKind::of(kind));

@@ -61,6 +61,7 @@ mod reply;
 mod rest;
 mod server;
 mod settings;
+mod standard;
 mod switchboard;
 mod throttle;
 mod workers;

@@ -39,9 +39,18 @@ pub(crate) fn empty(status: StatusCode) -> Reply {
     reply
 }
 
-/// The head of a stream: nothing on the way may keep or squeeze it (SSE-01).
 pub(crate) fn events(body: EventBody) -> Reply {
-    let mut reply = Response::new(ResponseBody::events(body));
+    event_stream(ResponseBody::events(body))
+}
+
+/// A stream that is over after one frame.
+pub(crate) fn one_event(frame: String) -> Reply {
+    event_stream(ResponseBody::bytes(frame))
+}
+
+/// The head of a stream: nothing on the way may keep or squeeze it (SSE-01).
+fn event_stream(body: ResponseBody) -> Reply {
+    let mut reply = Response::new(body);
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, EVENT_STREAM);
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));

@@ -195,7 +195,7 @@ impl Server {
         }
     }
 
-    async fn is_ready(&self) -> bool {
+    pub(crate) async fn is_ready(&self) -> bool {
         if self.shared.draining.load(Ordering::Relaxed) {
             return false;
         }

@@ -91,6 +91,10 @@ impl JsonRpcDialect for V0_3 {
             .map_err(error::unreadable)
     }
 
+    fn streams_errors(&self) -> bool {
+        true
+    }
+
     fn encode_error(&self, error: &A2aError) -> Value {
         error::encode(error).into()
     }

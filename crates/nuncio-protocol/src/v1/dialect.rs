@@ -74,6 +74,10 @@ impl JsonRpcDialect for V1_0 {
         decode_item(result).map_err(json_rpc::unreadable)
     }
 
+    fn streams_errors(&self) -> bool {
+        false
+    }
+
     fn encode_error(&self, error: &A2aError) -> Value {
         json_rpc::error_object(error)
     }

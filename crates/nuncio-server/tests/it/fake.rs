@@ -88,7 +88,7 @@ pub(crate) fn status_event(position: u64, state: TaskState) -> Event {
 
 fn known(id: &TaskId) -> Result<(), A2aError> {
     match id.as_str() {
-        "t1" | "a:b" | "a/b" => Ok(()),
+        "t1" | "ended" | "a:b" | "a/b" => Ok(()),
         _ => Err(A2aError::task_not_found(id)),
     }
 }
@@ -182,6 +182,10 @@ impl AgentService for Fake {
         self.note(&call);
         Box::pin(async move {
             known(&request.id)?;
+            if request.id.as_str() == "ended" {
+                let message = "the task has ended";
+                return Err(A2aError::new(ErrorKind::UnsupportedOperation, message));
+            }
             Ok(self.events())
         })
     }

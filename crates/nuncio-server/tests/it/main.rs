@@ -8,12 +8,16 @@
 
 mod auth;
 mod card;
+mod dialects;
 mod errors;
 mod fake;
+mod grpc;
 mod harness;
 mod json_rpc;
 mod malformed;
+mod older_routes;
 mod ops;
 mod rest;
 mod stream;
 mod version;
+mod workspaces;
