@@ -42,11 +42,20 @@ pub fn grpc(version: Version) -> &'static dyn GrpcDialect {
 }
 
 /// The text of a card that readers of each of these versions understand.
+///
+/// Signatures cover the members of 1.0 and stay where those are; 0.3 members beside them are not
+/// covered, and readers that verify leave them out.
 pub fn encode_card(card: &AgentCard, versions: &[Version]) -> String {
     match versions {
         [Version::V0_3] => v0_3::card::encode(card).to_string(),
         [Version::V1_0] => json::encode(card),
-        _ => v0_3::card::union(card).to_string(),
+        _ => {
+            let mut union = v0_3::card::union(card);
+            if !card.signatures.is_empty() {
+                union["signatures"] = serde_json::json!(card.signatures);
+            }
+            union.to_string()
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use http::header::{
 };
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use nuncio_protocol::signing::SigningKey;
 use nuncio_protocol::{AgentCard, AgentInterface, Binding, Timestamp, Version, dialect};
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
@@ -58,6 +59,7 @@ pub(crate) struct CardContext<'a> {
     /// Host and port for gRPC, if that is offered.
     pub(crate) grpc: Option<&'a str>,
     pub(crate) authenticator: &'a Authenticator,
+    pub(crate) key: Option<&'a SigningKey>,
     pub(crate) now: Timestamp,
 }
 
@@ -83,6 +85,10 @@ impl Endpoint {
         context.authenticator.declare(card);
         // Signatures of the template cover other addresses (CACHE-05).
         card.signatures.clear();
+        let signed = context.key.map(|key| key.sign_card(card));
+        if let Some(Err(error)) = signed {
+            tracing::error!(agent.id = %self.id, %error, "the card could not be signed");
+        }
     }
 
     /// Where the agent is reached: newest version first, JSON-RPC before HTTP+JSON before gRPC.

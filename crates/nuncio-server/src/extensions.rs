@@ -101,3 +101,68 @@ impl Unasked {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nuncio_protocol::{
+        AgentCapabilities, AgentExtension, Artifact, Message, Outcome, Part, Task,
+    };
+    use serde_json::{Value, json};
+
+    use super::Unasked;
+
+    /// A map with data of two extensions and of none.
+    fn data() -> Option<nuncio_protocol::Metadata> {
+        let data = json!({"urn:a/x": 1, "urn:b/x": 2, "own": 3});
+        data.as_object().cloned()
+    }
+
+    fn capabilities() -> AgentCapabilities {
+        let extensions = ["urn:a", "urn:b"].map(|uri| {
+            let mut extension = AgentExtension::default();
+            extension.uri = uri.to_owned();
+            extension
+        });
+        let mut capabilities = AgentCapabilities::default();
+        capabilities.extensions = extensions.to_vec();
+        capabilities
+    }
+
+    /// BR-122, EXT-05: at every place of a task, but for what the user wrote.
+    #[test]
+    fn data_of_extensions_that_were_not_asked_for_is_left_out() {
+        let mut part = Part::text("x");
+        part.metadata = data();
+        let mut artifact = Artifact::new("a", vec![part.clone()]);
+        (artifact.metadata, artifact.extensions) = (data(), vec!["urn:a".into(), "urn:b".into()]);
+        let mut said = Message::agent("m", vec![part.clone()]);
+        (said.metadata, said.extensions) = (data(), vec!["urn:b".into()]);
+        let mut asked = Message::user("u", vec![part]);
+        asked.metadata = data();
+        let mut task = Task::default();
+        task.metadata = data();
+        task.artifacts = vec![artifact];
+        task.status.message = Some(said.clone());
+        task.history = vec![asked.clone(), said];
+        let unasked = Unasked::of(&capabilities(), &["urn:a".to_owned()]).unwrap();
+        let mut outcome = Outcome::Task(task);
+        unasked.take_from(&mut outcome);
+        let Outcome::Task(task) = outcome else {
+            panic!("another outcome");
+        };
+        assert_eq!(task.history[0], asked, "the user's own words");
+        let mut told = serde_json::to_value(&task).unwrap();
+        told["history"][0] = Value::Null;
+        let text = told.to_string();
+        assert!(!text.contains("urn:b"), "{text}");
+        assert_eq!(text.matches("urn:a/x").count(), 7, "{text}");
+        assert_eq!(text.matches("own").count(), 7, "{text}");
+    }
+
+    #[test]
+    fn nothing_is_done_where_all_was_asked_for() {
+        let asked = ["urn:a".to_owned(), "urn:b".to_owned()];
+        assert!(Unasked::of(&capabilities(), &asked).is_none());
+        assert!(Unasked::of(&AgentCapabilities::default(), &[]).is_none());
+    }
+}

@@ -295,6 +295,7 @@ impl Server {
             is_default: default.is_some_and(|default| default.id == endpoint.id),
             grpc: grpc.as_deref(),
             authenticator: &self.shared.authenticator,
+            key: self.shared.settings.card_key.as_deref(),
             now: self.shared.clock.now(),
         })
     }

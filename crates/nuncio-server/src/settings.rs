@@ -1,8 +1,10 @@
 //! What can be set about a server, with the defaults of a careful operator.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use nuncio_protocol::signing::SigningKey;
 
 /// Settings of a [`crate::Server`]; the defaults are safe to run with.
 #[derive(Clone, Debug)]
@@ -20,6 +22,8 @@ pub struct Settings {
     pub trusted_proxies: Vec<IpNet>,
     /// Web origins that may call with a browser; `*` means any. None. Cards are open to all.
     pub cors_origins: Vec<String>,
+    /// Signs every card that is served; none.
+    pub card_key: Option<Arc<SigningKey>>,
     /// How long a card may be kept without asking again; 5 minutes.
     pub card_max_age: Duration,
     /// Bytes of a request body; 8 MiB.
@@ -67,6 +71,7 @@ impl Default for Settings {
             grpc_address: None,
             trusted_proxies: Vec::new(),
             cors_origins: Vec::new(),
+            card_key: None,
             card_max_age: Duration::from_secs(300),
             max_body_bytes: 8 << 20,
             max_head_bytes: 64 << 10,

@@ -1,6 +1,9 @@
 //! Cards: where they are, what they say, how they are kept.
 
-use nuncio_protocol::{AgentCard, Version};
+use std::sync::Arc;
+
+use nuncio_protocol::signing::{self, Algorithm, KeySet, SigningKey, VerifyingKey};
+use nuncio_protocol::{AgentCard, Timestamp, Version};
 use nuncio_server::{Authenticator, Endpoint};
 use serde_json::{Value, json};
 
@@ -397,4 +400,35 @@ async fn the_card_declares_what_is_enforced() {
     assert!(card.get("signatures").is_none());
     let requirements = json!([{"schemes": {"apiKey": {}}}, {"schemes": {"bearer": {}}}, {}]);
     assert_eq!(card["securityRequirements"], requirements, "AUTH-02");
+}
+
+/// SIGN-01, SIGN-12, BR-109, CACHE-05: what is served is signed as it is served, in each form.
+#[tokio::test]
+async fn served_cards_are_signed_as_they_are() {
+    let (key, _) = SigningKey::generate(Algorithm::EdDsa).unwrap();
+    let mut keys = KeySet::new();
+    keys.add(VerifyingKey::of(&key).unwrap());
+    let mut setup = Setup::default();
+    setup.authenticator = Authenticator::with_keys([crate::auth::key("secret", "alice")]);
+    setup.settings.card_key = Some(Arc::new(key.for_sdks_too()));
+    setup.shape = |endpoint| {
+        let extended = endpoint.card().clone();
+        endpoint.with_extended_card(extended)
+    };
+    let served = setup.start().await;
+    let now = Timestamp::from_unix_ms(1_700_000_000_000);
+    let headers = |version: &'static str| [("A2A-Version", version), ("X-API-Key", "secret")];
+    let judge = |text: &str| signing::verify(text, &keys, now);
+    for (path, version) in [(CARD, "1.0"), (CARD, ""), ("/extendedAgentCard", "1.0")] {
+        let answer = served.ask("GET", path, &headers(version), "").await;
+        let verdict = judge(answer.text());
+        assert!(verdict.is_valid(), "{path} {version}: {verdict:?}");
+        let forged = answer.text().replace("Says it again.", "Says it never.");
+        assert!(!judge(&forged).is_valid(), "SIGN-10");
+    }
+    let older = served.ask("GET", CARD, &headers("0.3"), "").await;
+    assert!(
+        older.json().get("signatures").is_none(),
+        "another form, another signature"
+    );
 }

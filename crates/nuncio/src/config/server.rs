@@ -46,6 +46,9 @@ pub(crate) struct ServerConfig {
     pub(crate) head_seconds: u64,
     /// How long a connection may wait for its next request.
     pub(crate) keep_alive_seconds: u64,
+    /// A private key that signs the cards; `nuncio keys create --card FILE` makes one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) card_key: Option<PathBuf>,
     /// How long a card may be kept by its readers without asking again.
     pub(crate) card_max_age_seconds: u64,
     /// Streams open at once for one caller.
@@ -74,6 +77,7 @@ impl Default for ServerConfig {
             heartbeat_seconds: 4,
             head_seconds: 10,
             keep_alive_seconds: 60,
+            card_key: None,
             card_max_age_seconds: 300,
             max_streams_per_caller: 100,
             default_agent: None,

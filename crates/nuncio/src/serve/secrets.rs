@@ -3,6 +3,9 @@
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::Path;
+use std::sync::Arc;
+
+use nuncio_protocol::signing::SigningKey;
 
 use crate::outcome::{Failure, Outcome};
 use crate::surroundings::random_bytes;
@@ -30,6 +33,21 @@ pub(crate) fn token_key(folder: &Path) -> Outcome<[u8; 32]> {
         }
         Err(error) => Err(super::failed(&format!("read {shown}"), &error)),
     }
+}
+
+/// The key that signs cards, for readers that follow the specification and for the official SDKs.
+///
+/// # Errors
+/// If the file cannot be read or holds no private key.
+pub(crate) fn card_key(path: &Path) -> Outcome<Arc<SigningKey>> {
+    let shown = path.display();
+    let text = fs::read_to_string(path)
+        .map_err(|error| super::failed(&format!("read {shown}"), &error))?;
+    let key = SigningKey::parse(&text).map_err(|error| {
+        Failure::usage(format!("failed to read {shown}: {error}"))
+            .hint("`nuncio keys create --card FILE` makes a key that signs cards")
+    })?;
+    Ok(Arc::new(key.for_sdks_too()))
 }
 
 /// A key for a server that keeps nothing.

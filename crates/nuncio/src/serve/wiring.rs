@@ -40,7 +40,7 @@ pub(crate) async fn serve(config: &Config, workers: &Workers) -> Outcome {
         tracing::info!(runs = recovered, "took up what an earlier process left");
     }
     let server = Server::new(
-        settings(config),
+        settings(config)?,
         authenticator(config)?,
         switchboard,
         Arc::new(SystemClock),
@@ -180,7 +180,7 @@ fn authenticator(config: &Config) -> Outcome<Authenticator> {
     })
 }
 
-fn settings(config: &Config) -> Settings {
+fn settings(config: &Config) -> Outcome<Settings> {
     let server = &config.server;
     let mut settings = Settings::default();
     settings.public_url = server
@@ -203,5 +203,10 @@ fn settings(config: &Config) -> Settings {
     settings.card_max_age = Duration::from_secs(server.card_max_age_seconds);
     settings.max_streams_per_caller = server.max_streams_per_caller;
     settings.drain_timeout = Duration::from_secs(server.drain_seconds.clamp(1, 10));
-    settings
+    settings.card_key = server
+        .card_key
+        .as_deref()
+        .map(secrets::card_key)
+        .transpose()?;
+    Ok(settings)
 }
