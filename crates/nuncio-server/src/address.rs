@@ -25,7 +25,12 @@ pub(crate) fn public_url(settings: &Settings, parts: &Parts, peer: Option<IpAddr
     } else {
         Seen::default()
     };
-    let scheme = told.scheme.or(seen.scheme).unwrap_or("http");
+    let own = if settings.tls.is_some() {
+        "https"
+    } else {
+        "http"
+    };
+    let scheme = told.scheme.or(seen.scheme).unwrap_or(own);
     let host = told.host.or(seen.host).unwrap_or("localhost");
     let prefix = told.prefix.unwrap_or_default().trim_matches('/');
     let slash = if prefix.is_empty() { "" } else { "/" };

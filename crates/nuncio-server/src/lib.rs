@@ -64,12 +64,16 @@ mod settings;
 mod standard;
 mod switchboard;
 mod throttle;
+mod tls;
 mod workers;
 
-pub use auth::{ApiKey, Authenticator, InvalidDigest};
+pub use auth::{
+    ApiKey, Authenticator, InvalidDigest, InvalidKeySet, KeyPlace, TokenRules, TokenSource,
+};
 pub use body::ResponseBody;
 pub use endpoint::Endpoint;
 pub use server::{PeerAddress, ReadinessCheck, Server};
 pub use settings::{RateLimit, Settings};
 pub use switchboard::{InvalidAgentName, Switchboard};
+pub use tls::{Tls, TlsError};
 pub use workers::Workers;

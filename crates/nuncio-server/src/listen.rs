@@ -12,11 +12,13 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::auth::ClientCertificate;
 use crate::io::{GuardedIo, Patience, Requests};
 use crate::workers::Workers;
 use crate::{ResponseBody, Server, Settings};
@@ -198,6 +200,23 @@ struct Connection {
 impl Connection {
     async fn on(self, stream: TcpStream) {
         let _ = stream.set_nodelay(true);
+        let Some(tls) = &self.server.settings().tls else {
+            return self.serve_on(stream, None).await;
+        };
+        // A handshake is as long as a head may be.
+        let patience = self.server.connections().patience.head;
+        match tokio::time::timeout(patience, tls.accept(stream)).await {
+            // Boxed, so that connections without TLS do not keep room for its state.
+            Ok(Ok((stream, certificate))) => Box::pin(self.serve_on(stream, certificate)).await,
+            Ok(Err(error)) => tracing::debug!(%error, "no TLS handshake"),
+            Err(_) => tracing::debug!("the TLS handshake took too long"),
+        }
+    }
+
+    async fn serve_on<S>(&self, stream: S, certificate: Option<ClientCertificate>)
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
         let server = &self.server;
         let connections = server.connections();
         let requests = Arc::new(Requests::new());
@@ -205,6 +224,7 @@ impl Connection {
         let requests = Handler {
             server: server.clone(),
             peer: self.peer,
+            certificate,
             requests,
         };
         let served = connections
@@ -228,6 +248,7 @@ impl Connection {
 struct Handler {
     server: Server,
     peer: SocketAddr,
+    certificate: Option<ClientCertificate>,
     requests: Arc<Requests>,
 }
 
@@ -237,7 +258,10 @@ impl hyper::service::Service<Request<Incoming>> for Handler {
     // Boxed, so that an idle stream does not keep the room of a request at work.
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
+        if let Some(certificate) = self.certificate {
+            request.extensions_mut().insert(certificate);
+        }
         let in_flight = self.requests.begin();
         let server = self.server.clone();
         let peer = self.peer.ip();

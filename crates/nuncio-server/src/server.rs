@@ -267,10 +267,9 @@ impl Server {
 
     pub(crate) fn authenticate(&self, visit: &Visit<'_>) -> Result<Admitted, Failure> {
         let now = || self.shared.clock.now();
-        let headers = &visit.parts.headers;
         self.shared
             .authenticator
-            .authenticate(headers, visit.client, now)
+            .authenticate(visit.parts, visit.client, now)
     }
 
     pub(crate) fn public_url(&self, visit: &Visit<'_>) -> String {

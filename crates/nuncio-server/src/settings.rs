@@ -6,6 +6,8 @@ use std::time::Duration;
 use ipnet::IpNet;
 use nuncio_protocol::signing::SigningKey;
 
+use crate::Tls;
+
 /// Settings of a [`crate::Server`]; the defaults are safe to run with.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -13,6 +15,8 @@ pub struct Settings {
     /// The address under which callers reach this server, without a trailing slash. If absent it
     /// is taken from each request: forwarding headers of trusted peers, else the host asked for.
     pub public_url: Option<String>,
+    /// TLS for [`crate::Server::run`]; none, for those behind a proxy.
+    pub tls: Option<Tls>,
     /// Whether gRPC is served, on the same port; yes.
     pub grpc: bool,
     /// Host and port under which callers reach gRPC, if other than those of the address. An address
@@ -67,6 +71,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             public_url: None,
+            tls: None,
             grpc: true,
             grpc_address: None,
             trusted_proxies: Vec::new(),

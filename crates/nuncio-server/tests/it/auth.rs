@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use nuncio_protocol::{OperationKind, Timestamp};
-use nuncio_server::{ApiKey, Authenticator, InvalidDigest};
+use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
+use nuncio_protocol::signing::{self, SigningKey};
+use nuncio_protocol::{OAuthFlows, OperationKind, Timestamp};
+use nuncio_server::{ApiKey, Authenticator, InvalidDigest, KeyPlace, TokenRules, TokenSource};
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, Headers, Served, Setup, rpc, sha256};
@@ -235,4 +237,185 @@ fn keys_are_known_by_their_digest() {
         assert_eq!(key.err(), Some(InvalidDigest), "{bad}");
     }
     assert!(!format!("{:?}", key("k", "alice")).contains(&digest));
+}
+
+/// AUTH-06, BR-147: keys where the card says they are, and nowhere else.
+#[tokio::test]
+async fn keys_are_taken_where_the_card_says() {
+    let mut setup = Setup::default();
+    let places = [
+        KeyPlace::Header("x-agent-key".parse().unwrap()),
+        KeyPlace::Query("key".to_owned()),
+        KeyPlace::Cookie("session".to_owned()),
+    ];
+    setup.authenticator = Authenticator::with_keys([key("secret", "alice")])
+        .with_key_places(places)
+        .with_basic(true);
+    let served = setup.start().await;
+    // alice:secret, bob:secret, alice:wrong
+    let basic = ["YWxpY2U6c2VjcmV0", "Ym9iOnNlY3JldA==", "YWxpY2U6d3Jvbmc="];
+    let basic = basic.map(|word| format!("Basic {word}"));
+    for (path, headers, status) in [
+        ("/tasks/t1", &[("X-Agent-Key", "secret")][..], 200),
+        ("/tasks/t1?key=secret", &[], 200),
+        ("/tasks/t1?key=secret&key=other", &[], 401),
+        ("/tasks/t1", &[("Cookie", "a=b; session=secret")], 200),
+        ("/tasks/t1", &[("Cookie", "session=wrong")], 401),
+        ("/tasks/t1", &[("Authorization", "bearer secret")], 200),
+        ("/tasks/t1", &[("Authorization", basic[0].as_str())], 200),
+        ("/tasks/t1", &[("Authorization", basic[1].as_str())], 401),
+        ("/tasks/t1", &[("Authorization", basic[2].as_str())], 401),
+        ("/tasks/t1", &[("X-API-Key", "secret")], 401),
+        ("/tasks/t1", &[], 401),
+    ] {
+        let answer = served.ask("GET", path, headers, "").await;
+        assert_eq!(answer.status, status, "{path} {headers:?}");
+        if status == 401 {
+            let challenges = answer.headers.get_all("www-authenticate").iter();
+            assert_eq!(challenges.count(), 2, "AUTH-04: Bearer and Basic");
+        }
+    }
+    let headers = [("A2A-Version", "1.0")];
+    let card = served
+        .ask("GET", "/.well-known/agent-card.json", &headers, "")
+        .await
+        .json();
+    let schemes = json!({
+        "apiKey": {"apiKeySecurityScheme": {"location": "header", "name": "X-Agent-Key"}},
+        "apiKey2": {"apiKeySecurityScheme": {"location": "query", "name": "key"}},
+        "apiKey3": {"apiKeySecurityScheme": {"location": "cookie", "name": "session"}},
+        "basic": {"httpAuthSecurityScheme": {"scheme": "Basic"}},
+        "bearer": {"httpAuthSecurityScheme": {"scheme": "Bearer"}},
+    });
+    assert_eq!(card["securitySchemes"], schemes);
+}
+
+/// A token of an issuer at hand, with the claims that are given over good ones.
+fn token(pem: &str, kid: &str, claims: &Value) -> String {
+    let mut all = json!({
+        "iss": "https://login.example", "aud": "nuncio", "sub": "alice", "exp": 1_700_000_600,
+        "scope": "a2a other", "team": "red"
+    });
+    for (name, value) in claims.as_object().unwrap() {
+        all[name] = value.clone();
+    }
+    let mut header = Header::new(Algorithm::ES256);
+    header.kid = Some(kid.to_owned());
+    encode(
+        &header,
+        &all,
+        &EncodingKey::from_ec_pem(pem.as_bytes()).unwrap(),
+    )
+    .unwrap()
+}
+
+/// AUTH-07: signature, issuer, audience, times by the server's clock, scopes, and the way they name
+/// the caller.
+#[tokio::test]
+async fn tokens_of_a_known_issuer_are_taken() {
+    let (good, pem) = SigningKey::generate(signing::Algorithm::Es256).unwrap();
+    let (_, other) = SigningKey::generate(signing::Algorithm::Es256).unwrap();
+    let jwks = json!({"keys": [good.public_jwk()]}).to_string();
+    let rules = TokenRules::new(&jwks, "https://login.example", "nuncio")
+        .unwrap()
+        .with_scopes(["a2a"])
+        .with_workspace_claim("team");
+    let mut flow = nuncio_protocol::ClientCredentialsOAuthFlow::default();
+    flow.token_url = "https://login.example/token".to_owned();
+    let source = TokenSource::OAuth2 {
+        flow: Box::new(OAuthFlows::ClientCredentials(flow)),
+        metadata_url: None,
+    };
+    let mut setup = Setup::default();
+    setup.authenticator =
+        Authenticator::with_keys([key("secret", "bob")]).with_tokens(rules, source);
+    let served = setup.start().await;
+    let of = |claims: Value| token(&pem, good.kid(), &claims);
+    let cases = [
+        (of(json!({})), 200),
+        (of(json!({"aud": ["x", "nuncio"]})), 200),
+        (of(json!({"scope": null, "scp": ["a2a"]})), 200),
+        ("secret".to_owned(), 200),
+        (of(json!({"exp": 1_699_999_000})), 401),
+        (of(json!({"exp": null})), 401),
+        (of(json!({"nbf": 1_700_001_000})), 401),
+        (of(json!({"iss": "https://evil.example"})), 401),
+        (of(json!({"aud": "another"})), 401),
+        (of(json!({"sub": ""})), 401),
+        (of(json!({"team": null})), 401),
+        (of(json!({"scope": "other"})), 403),
+        (token(&other, good.kid(), &json!({})), 401),
+    ];
+    for (n, (token, status)) in cases.iter().enumerate() {
+        let bearer = format!("Bearer {token}");
+        let answer = served
+            .ask("GET", "/tasks/t1", &[("Authorization", &bearer)], "")
+            .await;
+        assert_eq!(answer.status, *status, "case {n}: {}", answer.text());
+        if n == 0 {
+            let caller = served.fake.last().caller;
+            assert_eq!(
+                (caller.id.as_str(), caller.workspace.as_str()),
+                ("alice", "red")
+            );
+        }
+        if *status == 403 {
+            assert!(answer.text().contains("a2a"), "AUTH-04: {}", answer.text());
+        }
+    }
+    let headers = [("A2A-Version", "1.0")];
+    let card = served
+        .ask("GET", "/.well-known/agent-card.json", &headers, "")
+        .await
+        .json();
+    let flows = &card["securitySchemes"]["oauth2"]["oauth2SecurityScheme"]["flows"];
+    assert_eq!(
+        flows["clientCredentials"]["tokenUrl"],
+        "https://login.example/token"
+    );
+    let last = card["securityRequirements"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap();
+    assert_eq!(*last, json!({"schemes": {"oauth2": {"list": ["a2a"]}}}));
+}
+
+/// Secrets shared with the issuer would let us sign for it; sets without a public key are refused.
+#[test]
+fn only_public_keys_verify_tokens() {
+    for jwks in [
+        "{}",
+        r#"{"keys":[]}"#,
+        r#"{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}"#,
+        "no json",
+    ] {
+        assert!(TokenRules::new(jwks, "i", "a").is_err(), "{jwks}");
+    }
+}
+
+/// BR-151, AUTH-10: a stream ends with its token.
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_when_its_token_does() {
+    let (good, pem) = SigningKey::generate(signing::Algorithm::Es256).unwrap();
+    let jwks = json!({"keys": [good.public_jwk()]}).to_string();
+    let rules = TokenRules::new(&jwks, "https://login.example", "nuncio").unwrap();
+    let mut setup = Setup::default();
+    setup.authenticator = Authenticator::with_keys([]).with_tokens(rules, TokenSource::Unspecified);
+    let (server, fake) = setup.build();
+    let _feed = fake.feed();
+    let bearer = format!(
+        "Bearer {}",
+        token(&pem, good.kid(), &json!({"exp": 1_700_000_005}))
+    );
+    let request = http::Request::get("/tasks/t1:subscribe")
+        .header("authorization", bearer)
+        .body(http_body_util::Empty::<bytes::Bytes>::new())
+        .unwrap();
+    let reply = server.handle(request, None).await;
+    let body = http_body_util::BodyExt::collect(reply.into_body())
+        .await
+        .unwrap();
+    let text = String::from_utf8(body.to_bytes().to_vec()).unwrap();
+    assert!(text.contains("UNAUTHENTICATED"), "{text}");
 }

@@ -7,6 +7,7 @@ use std::ops::RangeInclusive;
 use nuncio_runtime::Fault;
 use url::Url;
 
+use super::auth::{KeyConfig, OAuthFlowName, TokensConfig};
 use super::server::network;
 use super::{AgentConfig, AgentKind, Config, SkillConfig};
 
@@ -168,9 +169,82 @@ impl Found {
     }
 
     fn auth(&mut self, config: &Config) {
+        self.keys("keys", &config.auth.keys);
+        self.keys("certificates", &config.auth.certificates);
+        let tls = config.server.tls.as_ref();
+        let asks = tls.is_some_and(|tls| tls.client_authorities.is_some());
+        if !config.auth.certificates.is_empty() && !asks {
+            self.add(
+                "auth.certificates",
+                "no client is ever asked for a certificate",
+                "set server.tls with client_authorities",
+            );
+        }
+        for (index, place) in config.auth.api_key.iter().flatten().enumerate() {
+            if http::HeaderName::from_bytes(place.name.as_bytes()).is_err() {
+                let message = format!("\"{}\" cannot be a name there", place.name);
+                let hint = "for example \"X-API-Key\"";
+                self.add(format!("auth.api_key[{index}].name"), message, hint);
+            }
+        }
+        if let Some(tokens) = &config.auth.tokens {
+            self.tokens(tokens);
+        }
+    }
+
+    fn tokens(&mut self, tokens: &TokensConfig) {
+        let oauth2 = tokens.oauth2.as_ref();
+        let links = [
+            ("open_id_connect_url", tokens.open_id_connect_url.as_ref()),
+            ("oauth2.token_url", oauth2.map(|o| &o.token_url)),
+            (
+                "oauth2.authorization_url",
+                oauth2.and_then(|o| o.authorization_url.as_ref()),
+            ),
+            (
+                "oauth2.device_authorization_url",
+                oauth2.and_then(|o| o.device_authorization_url.as_ref()),
+            ),
+            (
+                "oauth2.refresh_url",
+                oauth2.and_then(|o| o.refresh_url.as_ref()),
+            ),
+            (
+                "oauth2.metadata_url",
+                oauth2.and_then(|o| o.metadata_url.as_ref()),
+            ),
+        ];
+        for (field, link) in links {
+            if link.is_some_and(|link| !is_link(link)) {
+                self.add(
+                    format!("auth.tokens.{field}"),
+                    "not an http or https URL",
+                    "for example \"https://login.example.com/token\"",
+                );
+            }
+        }
+        let missing = oauth2.and_then(|o| match o.flow {
+            OAuthFlowName::AuthorizationCode if o.authorization_url.is_none() => {
+                Some("authorization_url")
+            }
+            OAuthFlowName::DeviceCode if o.device_authorization_url.is_none() => {
+                Some("device_authorization_url")
+            }
+            _ => None,
+        });
+        if let Some(field) = missing {
+            self.add(
+                format!("auth.tokens.oauth2.{field}"),
+                "the flow needs it",
+                "see the documentation of your OAuth 2 server",
+            );
+        }
+    }
+
+    fn keys(&mut self, kind: &str, keys: &[KeyConfig]) {
         let mut seen = BTreeSet::new();
-        for (index, key) in config.auth.keys.iter().enumerate() {
-            let path = |field: &str| format!("auth.keys[{index}].{field}");
+        for (index, key) in keys.iter().enumerate() {
+            let path = |field: &str| format!("auth.{kind}[{index}].{field}");
             match key.hash() {
                 None => self.add(
                     path("sha256"),
@@ -373,7 +447,7 @@ impl Found {
         let Some(address) = config.server.address() else {
             return;
         };
-        if config.auth.anonymous == Some(false) && config.auth.keys.is_empty() {
+        if config.auth.anonymous == Some(false) && !config.auth.knows_anybody() {
             let hint = "add a key under [[auth.keys]]; `nuncio keys create` makes one";
             self.add(
                 "auth.anonymous",
@@ -398,7 +472,7 @@ impl Found {
     }
 
     fn open_to_all(&mut self, config: &Config, address: SocketAddr) {
-        let (path, message) = if config.auth.keys.is_empty() {
+        let (path, message) = if !config.auth.knows_anybody() {
             (
                 "server.listen",
                 format!("{address} is open to the network, and no key is needed"),

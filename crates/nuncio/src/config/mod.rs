@@ -20,12 +20,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use agents::{AgentConfig, AgentKind, SkillConfig};
-pub(crate) use auth::AuthConfig;
+pub(crate) use auth::{
+    AuthConfig, KeyConfig, KeyLocation, OAuth2Config, OAuthFlowName, TokensConfig,
+};
 pub(crate) use dump::dump;
 pub(crate) use engine::EngineConfig;
 pub(crate) use load::{Loaded, Sources, load};
 pub(crate) use refusal::{Refusal, Refusals};
-pub(crate) use server::{LogConfig, LogFormat, ServerConfig, StoreConfig, network};
+pub(crate) use server::{LogConfig, LogFormat, ServerConfig, StoreConfig, TlsConfig, network};
 
 /// What a server is told.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -17,6 +17,9 @@ pub(crate) struct ServerConfig {
     /// The address under which callers reach this server, if it is another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) public_url: Option<String>,
+    /// TLS, if no proxy in front does it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tls: Option<TlsConfig>,
     /// Whether gRPC is served, on the same port.
     pub(crate) grpc: bool,
     /// Host and port under which callers reach gRPC, if other than those of the address.
@@ -63,6 +66,7 @@ impl Default for ServerConfig {
         Self {
             listen: "127.0.0.1:8080".to_owned(),
             public_url: None,
+            tls: None,
             grpc: true,
             grpc_address: None,
             data: PathBuf::from("nuncio-data"),
@@ -83,6 +87,19 @@ impl Default for ServerConfig {
             default_agent: None,
         }
     }
+}
+
+/// What the listener proves itself with; all PEM files.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TlsConfig {
+    /// The server's certificate and those between it and its authority.
+    pub(crate) certificate: PathBuf,
+    /// Its private key.
+    pub(crate) key: PathBuf,
+    /// The authorities of client certificates; clients are asked for one if this is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) client_authorities: Option<PathBuf>,
 }
 
 impl ServerConfig {

@@ -5,8 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use nuncio_protocol::AgentId;
 
 /// The lines: one for each agent, the default agent's card, a command to try, and `ready` last.
-pub(crate) fn lines(address: SocketAddr, agents: &[AgentId], with_keys: bool) -> String {
-    let base = base_url(address);
+pub(crate) fn lines(base: &str, agents: &[AgentId], with_keys: bool) -> String {
     let key = if with_keys { " --api-key <key>" } else { "" };
     let agents: String = agents
         .iter()
@@ -20,11 +19,12 @@ pub(crate) fn lines(address: SocketAddr, agents: &[AgentId], with_keys: bool) ->
 }
 
 /// The address as somebody on this machine would call it.
-pub(crate) fn base_url(mut address: SocketAddr) -> String {
+pub(crate) fn base_url(mut address: SocketAddr, tls: bool) -> String {
     if address.ip().is_unspecified() {
         address.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
     }
-    format!("http://{address}")
+    let scheme = if tls { "https" } else { "http" };
+    format!("{scheme}://{address}")
 }
 
 #[cfg(test)]
@@ -33,7 +33,8 @@ mod tests {
 
     #[test]
     fn the_lines_are_stable() {
-        let said = lines("0.0.0.0:80".parse().unwrap(), &["echo".into()], false);
+        let base = base_url("0.0.0.0:80".parse().unwrap(), false);
+        let said = lines(&base, &["echo".into()], false);
         assert_eq!(
             said,
             "agent echo http://127.0.0.1:80/agents/echo\n\
@@ -41,8 +42,7 @@ mod tests {
              try nuncio send --agent-card http://127.0.0.1:80 \"hello\"\n\
              ready http://127.0.0.1:80\n"
         );
-        assert!(
-            lines("[::1]:8080".parse().unwrap(), &[], true).ends_with("ready http://[::1]:8080\n")
-        );
+        let base = base_url("[::1]:8080".parse().unwrap(), true);
+        assert!(lines(&base, &[], true).ends_with("ready https://[::1]:8080\n"));
     }
 }

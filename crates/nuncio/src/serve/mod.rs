@@ -1,5 +1,6 @@
 //! `nuncio serve`: from a configuration to a running server, and to its orderly end.
 
+mod admission;
 mod announce;
 mod secrets;
 mod wiring;

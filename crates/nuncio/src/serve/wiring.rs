@@ -5,14 +5,12 @@ use std::time::Duration;
 
 use nuncio_engine::{Engine, Environment, RandomIds, SystemClock};
 use nuncio_protocol::AgentId;
-use nuncio_server::{
-    ApiKey, Authenticator, Endpoint, ReadinessCheck, Server, Settings, Switchboard, Workers,
-};
+use nuncio_server::{Endpoint, ReadinessCheck, Server, Settings, Switchboard, Workers};
 use nuncio_store::Store;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{announce, failed, secrets};
+use super::{admission, announce, failed, secrets};
 use crate::config::{Config, network};
 use crate::outcome::{Failure, Outcome, print};
 use crate::signals::Signals;
@@ -41,7 +39,7 @@ pub(crate) async fn serve(config: &Config, workers: &Workers) -> Outcome {
     }
     let server = Server::new(
         settings(config)?,
-        authenticator(config)?,
+        admission::authenticator(config)?,
         switchboard,
         Arc::new(SystemClock),
         Arc::new(RandomIds),
@@ -53,8 +51,9 @@ pub(crate) async fn serve(config: &Config, workers: &Workers) -> Outcome {
         let (engine, shutdown) = (engine.clone(), shutdown.clone());
         async move { engine.maintain(shutdown).await }
     });
+    let base = announce::base_url(address, config.server.tls.is_some());
     print(&announce::lines(
-        address,
+        &base,
         &agents,
         !config.auth.takes_anonymous(),
     ))?;
@@ -166,20 +165,6 @@ fn readiness(engine: &Engine) -> ReadinessCheck {
     })
 }
 
-fn authenticator(config: &Config) -> Outcome<Authenticator> {
-    let keys = config.auth.keys.iter().map(|key| {
-        ApiKey::from_sha256(&key.sha256, key.caller.as_str(), key.workspace.as_str()).map_err(
-            |error| Failure::usage(format!("failed to read a key of {}: {error}", key.caller)),
-        )
-    });
-    let authenticator = Authenticator::with_keys(keys.collect::<Outcome<Vec<_>>>()?);
-    Ok(if config.auth.takes_anonymous() {
-        authenticator.allow_anonymous()
-    } else {
-        authenticator
-    })
-}
-
 fn settings(config: &Config) -> Outcome<Settings> {
     let server = &config.server;
     let mut settings = Settings::default();
@@ -203,6 +188,7 @@ fn settings(config: &Config) -> Outcome<Settings> {
     settings.card_max_age = Duration::from_secs(server.card_max_age_seconds);
     settings.max_streams_per_caller = server.max_streams_per_caller;
     settings.drain_timeout = Duration::from_secs(server.drain_seconds.clamp(1, 10));
+    settings.tls = server.tls.as_ref().map(admission::tls).transpose()?;
     settings.card_key = server
         .card_key
         .as_deref()

@@ -13,6 +13,7 @@ mod insecure;
 mod interaction;
 mod keep;
 mod memorylake;
+mod secure;
 mod send;
 mod serve;
 mod settings;
