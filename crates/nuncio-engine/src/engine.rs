@@ -94,6 +94,12 @@ impl Engine {
         })
     }
 
+    /// Forgets an agent: nothing is handed to it any more, and its runs are not taken up again.
+    /// Those under way go on.
+    pub fn dismiss(&self, id: &AgentId) {
+        self.core.agents.write().remove(id);
+    }
+
     /// Takes up runs that an earlier process left: resumes what can be, ends the rest as FAILED.
     ///
     /// To be called once all agents are hosted, before the first request.

@@ -37,6 +37,7 @@
 //! ```
 
 mod address;
+mod admin;
 mod admission;
 mod auth;
 mod bindings;
@@ -67,6 +68,7 @@ mod throttle;
 mod tls;
 mod workers;
 
+pub use admin::{AdminFuture, AdminReply, AdminRequest, Administration};
 pub use auth::{
     ApiKey, Authenticator, InvalidDigest, InvalidKeySet, KeyPlace, TokenRules, TokenSource,
 };

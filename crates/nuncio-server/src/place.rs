@@ -23,6 +23,8 @@ pub(crate) enum Place<'a> {
     Grpc(&'a str),
     /// The list of agents.
     Agents,
+    /// Administration, at a path below `/admin/v1`.
+    Admin(&'a str),
     /// Something of one agent.
     Agent(Who<'a>, Face<'a>),
 }
@@ -79,6 +81,11 @@ impl<'a> Place<'a> {
             "/readyz" => return Self::Ready,
             "/agents" | "/agents/" => return Self::Agents,
             _ => {}
+        }
+        if let Some(below) = path.strip_prefix("/admin/v1")
+            && (below.is_empty() || below.starts_with('/'))
+        {
+            return Self::Admin(below);
         }
         if let Some(rest) = path.strip_prefix("/agents/") {
             let (name, below) = first_segment(rest);

@@ -29,7 +29,7 @@ use crate::place::{Face, Place, Who};
 use crate::reply::{self, JSON, Reply};
 use crate::rest::ErrorForm;
 use crate::switchboard::Directory;
-use crate::{Authenticator, Endpoint, ResponseBody, Settings, Switchboard};
+use crate::{Administration, Authenticator, Endpoint, ResponseBody, Settings, Switchboard};
 use crate::{address, body, cors, grpc};
 
 /// Says whether requests can be served: the store is reachable, for instance.
@@ -51,6 +51,7 @@ struct Shared {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     readiness: Option<ReadinessCheck>,
+    administration: Option<Arc<dyn Administration>>,
     draining: AtomicBool,
     closing: CancellationToken,
     connections: Connections,
@@ -98,6 +99,7 @@ impl Server {
                 clock,
                 ids,
                 readiness: None,
+                administration: None,
                 draining: AtomicBool::new(false),
                 closing: CancellationToken::new(),
             }),
@@ -111,6 +113,19 @@ impl Server {
             shared.readiness = Some(check);
         }
         self
+    }
+
+    /// Sets who answers below `/admin/v1`. Has no effect once the server has been cloned.
+    #[must_use]
+    pub fn with_administration(mut self, administration: Arc<dyn Administration>) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.administration = Some(administration);
+        }
+        self
+    }
+
+    pub(crate) fn administration(&self) -> Option<&dyn Administration> {
+        self.shared.administration.as_deref()
     }
 
     /// The agents.
@@ -174,6 +189,10 @@ impl Server {
             Place::Live => health(true),
             Place::Ready => health(self.is_ready().await),
             Place::Grpc(path) => self.grpc(visit, path, upload).await,
+            Place::Admin(path) => self
+                .administer(visit, path, upload)
+                .await
+                .unwrap_or_else(|failure| plain(failure, visit)),
             Place::Agents => self.list_agents(visit).unwrap_or_else(|f| plain(f, visit)),
             Place::Agent(who, face) => match face {
                 Face::Card { legacy } => self

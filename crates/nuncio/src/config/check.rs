@@ -24,6 +24,20 @@ pub(crate) fn check(config: &Config, insecure: bool) -> (Vec<Fault>, Vec<String>
     (found.faults, found.warnings)
 }
 
+/// Everything wrong with one agent; paths begin in the agent.
+pub(crate) fn check_agent(agent: &AgentConfig) -> Vec<Fault> {
+    let mut found = Found::default();
+    if !is_name(&agent.id) {
+        let message = format!("\"{}\" is not a name", agent.id);
+        found.add(".id", message, NAME_HINT);
+    }
+    found.agent("", agent);
+    for fault in &mut found.faults {
+        fault.path = fault.path.trim_start_matches('.').to_owned();
+    }
+    found.faults
+}
+
 #[derive(Default)]
 struct Found {
     faults: Vec<Fault>,

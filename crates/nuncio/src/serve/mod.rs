@@ -1,6 +1,7 @@
 //! `nuncio serve`: from a configuration to a running server, and to its orderly end.
 
 mod admission;
+mod agents;
 mod announce;
 mod secrets;
 mod wiring;

@@ -64,16 +64,20 @@ pub(crate) fn fresh_key() -> Outcome<[u8; 32]> {
 /// # Errors
 /// If it cannot be made.
 pub(crate) fn make_folder(folder: &Path) -> Outcome {
+    let made = make_private_folder(folder);
+    made.map_err(|error| super::failed(&format!("make the folder {}", folder.display()), &error))
+}
+
+pub(super) fn make_private_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    let made = builder.create(folder);
-    made.map_err(|error| super::failed(&format!("make the folder {}", folder.display()), &error))
+    builder.create(folder)
 }
 
 /// Writes a whole file or none, for its owner only.
-fn make(path: &Path, content: &[u8]) -> io::Result<()> {
+pub(super) fn make(path: &Path, content: &[u8]) -> io::Result<()> {
     let draft = path.with_extension("new");
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);

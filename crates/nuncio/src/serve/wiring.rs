@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_engine::{Engine, Environment, RandomIds, SystemClock};
-use nuncio_protocol::AgentId;
-use nuncio_server::{Endpoint, ReadinessCheck, Server, Settings, Switchboard, Workers};
+use nuncio_server::{ReadinessCheck, Server, Settings, Workers};
 use nuncio_store::Store;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::agents::Agents;
 use super::{admission, announce, failed, secrets};
 use crate::config::{Config, network};
 use crate::outcome::{Failure, Outcome, print};
@@ -29,8 +29,9 @@ pub(crate) async fn serve(config: &Config, workers: &Workers) -> Outcome {
         Environment::system(token_key),
         config.engine.settings(),
     );
-    let switchboard = host(config, &engine)?;
-    let agents = switchboard.ids();
+    let kept = config.store_url() != "memory:";
+    let administration = Agents::start(config, &engine, kept)?;
+    let agents = administration.switchboard().ids();
     let recovered = engine.recover().await;
     let recovered = recovered
         .map_err(|error| Failure::internal(format!("failed to take up earlier tasks: {error}")))?;
@@ -40,11 +41,12 @@ pub(crate) async fn serve(config: &Config, workers: &Workers) -> Outcome {
     let server = Server::new(
         settings(config)?,
         admission::authenticator(config)?,
-        switchboard,
+        Arc::clone(administration.switchboard()),
         Arc::new(SystemClock),
         Arc::new(RandomIds),
     )
-    .with_readiness(readiness(&engine));
+    .with_readiness(readiness(&engine))
+    .with_administration(administration);
 
     let shutdown = CancellationToken::new();
     let maintained = tokio::spawn({
@@ -124,37 +126,6 @@ fn open(config: &Config) -> Outcome<(Arc<dyn Store>, [u8; 32])> {
             .hint("`nuncio db check` looks at it; --data or --store names another one")
     })?;
     Ok((store, key))
-}
-
-fn host(config: &Config, engine: &Engine) -> Outcome<Arc<Switchboard>> {
-    let switchboard = Switchboard::new();
-    let mut default: Option<AgentId> = config.server.default_agent.as_deref().map(Into::into);
-    for agent in config.agents() {
-        let broken =
-            |why: String| Failure::usage(format!("failed to make agent {}: {why}", agent.id));
-        let built = agent.build().map_err(|faults| {
-            let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-            broken(faults.join("; "))
-        })?;
-        let mut card = built.info().card();
-        let extended = agent.extended_card(&card);
-        card.capabilities.extended_agent_card = Some(extended.is_some());
-        let mut endpoint = Endpoint::new(agent.id.as_str(), card, engine.host(built))
-            .with_dialects(agent.versions())
-            .with_workspaces(agent.workspaces.iter().map(String::as_str))
-            .with_legacy_routes(agent.legacy_routes)
-            .with_status_profile(config.server.status_profile.into())
-            .with_strict_version(config.server.strict_version);
-        if let Some(card) = extended {
-            endpoint = endpoint.with_extended_card(card);
-        }
-        switchboard
-            .insert(endpoint)
-            .map_err(|error| broken(error.to_string()))?;
-        default.get_or_insert_with(|| agent.id.as_str().into());
-    }
-    switchboard.set_default(default);
-    Ok(Arc::new(switchboard))
 }
 
 fn readiness(engine: &Engine) -> ReadinessCheck {

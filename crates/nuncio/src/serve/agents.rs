@@ -1,0 +1,335 @@
+//! The agents of a running server: those of the configuration, and those that administrators add.
+//!
+//! The latter are kept in the data folder, one JSON file each, and come back after a restart.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use http::{Method, StatusCode};
+use nuncio_engine::Engine;
+use nuncio_protocol::{A2aError, AgentId, ErrorKind, FieldViolation};
+use nuncio_server::{AdminFuture, AdminReply, AdminRequest, Administration, Endpoint, Switchboard};
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+
+use super::{failed, secrets};
+use crate::config::{AgentConfig, Config, check_agent};
+use crate::outcome::{Failure, Outcome};
+
+/// The agents, changeable one at a time.
+pub(super) struct Agents {
+    engine: Engine,
+    switchboard: Arc<Switchboard>,
+    config: Config,
+    /// Where added agents are kept; nowhere if nothing is kept.
+    folder: Option<PathBuf>,
+    known: Mutex<BTreeMap<String, Known>>,
+}
+
+struct Known {
+    config: AgentConfig,
+    /// Whether an administrator added it.
+    added: bool,
+}
+
+impl fmt::Debug for Agents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agents").finish_non_exhaustive()
+    }
+}
+
+impl Agents {
+    /// Serves the agents of the configuration, then those added before.
+    ///
+    /// # Errors
+    /// If an agent cannot be made, or the folder cannot be read.
+    pub(super) fn start(config: &Config, engine: &Engine, kept: bool) -> Outcome<Arc<Self>> {
+        let agents = Self {
+            engine: engine.clone(),
+            switchboard: Arc::new(Switchboard::new()),
+            config: config.clone(),
+            folder: kept.then(|| config.server.data.join("agents")),
+            known: Mutex::default(),
+        };
+        let mut known: BTreeMap<String, Known> = BTreeMap::new();
+        let default = config.server.default_agent.as_deref();
+        let mut default: Option<AgentId> = default.map(Into::into);
+        for agent in config.agents() {
+            agents.serve(&agent).map_err(|why| {
+                Failure::usage(format!("failed to make agent {}: {why}", agent.id))
+            })?;
+            default.get_or_insert_with(|| agent.id.as_str().into());
+            let id = agent.id.clone();
+            let added = false;
+            known.insert(
+                id,
+                Known {
+                    config: agent,
+                    added,
+                },
+            );
+        }
+        for agent in agents.added_before()? {
+            if known.contains_key(&agent.id) {
+                tracing::warn!(agent.id, "the configuration has an agent of this name too");
+                continue;
+            }
+            if let Err(why) = agents.serve(&agent) {
+                tracing::error!(agent.id, "failed to make an agent added before: {why}");
+                continue;
+            }
+            let id = agent.id.clone();
+            known.insert(
+                id,
+                Known {
+                    config: agent,
+                    added: true,
+                },
+            );
+        }
+        agents.switchboard.set_default(default);
+        Ok(Arc::new(Self {
+            known: Mutex::new(known),
+            ..agents
+        }))
+    }
+
+    pub(super) fn switchboard(&self) -> &Arc<Switchboard> {
+        &self.switchboard
+    }
+
+    /// Makes an agent and puts it on the switchboard.
+    fn serve(&self, agent: &AgentConfig) -> Result<(), String> {
+        let built = agent.build().map_err(|faults| {
+            let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            faults.join("; ")
+        })?;
+        let mut card = built.info().card();
+        let extended = agent.extended_card(&card);
+        card.capabilities.extended_agent_card = Some(extended.is_some());
+        let mut endpoint = Endpoint::new(agent.id.as_str(), card, self.engine.host(built))
+            .with_dialects(agent.versions())
+            .with_workspaces(agent.workspaces.iter().map(String::as_str))
+            .with_legacy_routes(agent.legacy_routes)
+            .with_status_profile(self.config.server.status_profile.into())
+            .with_strict_version(self.config.server.strict_version);
+        if let Some(mut card) = extended {
+            card.capabilities.extended_agent_card = Some(true);
+            endpoint = endpoint.with_extended_card(card);
+        }
+        let inserted = self.switchboard.insert(endpoint);
+        inserted.map_err(|error| error.to_string())
+    }
+
+    fn added_before(&self) -> Outcome<Vec<AgentConfig>> {
+        let Some(folder) = self.folder.as_deref().filter(|folder| folder.exists()) else {
+            return Ok(Vec::new());
+        };
+        let unreadable =
+            |path: &Path, error: &io::Error| failed(&format!("read {}", path.display()), error);
+        let entries = fs::read_dir(folder).map_err(|error| unreadable(folder, &error))?;
+        let mut agents = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(|error| unreadable(folder, &error))?.path();
+            if path.extension().is_none_or(|kind| kind != "json") {
+                continue;
+            }
+            let bytes = fs::read(&path).map_err(|error| unreadable(&path, &error))?;
+            agents.push(serde_json::from_slice(&bytes).map_err(|error| {
+                Failure::internal(format!("failed to read {}: {error}", path.display()))
+                    .hint("move the file away to start without this agent")
+            })?);
+        }
+        Ok(agents)
+    }
+
+    /// Writes an agent's file, whole or not at all.
+    fn keep(&self, agent: &AgentConfig) -> io::Result<()> {
+        let Some(folder) = &self.folder else {
+            return Ok(());
+        };
+        secrets::make_private_folder(folder)?;
+        let text = json!(agent).to_string();
+        secrets::make(&file(folder, &agent.id), text.as_bytes())?;
+        fs::File::open(folder)?.sync_all()
+    }
+
+    fn forget(&self, id: &str) -> io::Result<()> {
+        match &self.folder {
+            Some(folder) => fs::remove_file(file(folder, id)),
+            None => Ok(()),
+        }
+    }
+
+    async fn answer(&self, request: AdminRequest) -> Result<AdminReply, A2aError> {
+        let path = request.path.trim_end_matches('/');
+        let id = path.strip_prefix("/agents/");
+        match (&request.method, path, id) {
+            (&Method::GET, "/agents", _) => self.list(&request.public_url).await,
+            (&Method::POST, "/agents", _) => {
+                self.put(read_agent(&request.body, None)?, false).await
+            }
+            (&Method::GET, _, Some(id)) => self.get(id, &request.public_url).await,
+            (&Method::PUT, _, Some(id)) => {
+                self.put(read_agent(&request.body, Some(id))?, true).await
+            }
+            (&Method::DELETE, _, Some(id)) => self.remove(id).await,
+            (_, "/agents", _) | (_, _, Some(_)) => {
+                let methods = if id.is_some() {
+                    "GET, PUT, DELETE"
+                } else {
+                    "GET, POST"
+                };
+                let message = format!("this address takes {methods}");
+                Err(A2aError::new(ErrorKind::MethodNotAllowed, message))
+            }
+            _ => Err(A2aError::new(ErrorKind::MethodNotFound, "no such path")),
+        }
+    }
+
+    async fn list(&self, public_url: &str) -> Result<AdminReply, A2aError> {
+        let known = self.known.lock().await;
+        let agents: Vec<Value> = known
+            .values()
+            .map(|agent| agent.shown(public_url))
+            .collect();
+        Ok(good(StatusCode::OK, json!({ "agents": agents })))
+    }
+
+    async fn get(&self, id: &str, public_url: &str) -> Result<AdminReply, A2aError> {
+        let known = self.known.lock().await;
+        let agent = known.get(id).ok_or_else(|| unknown(id))?;
+        Ok(good(StatusCode::OK, agent.shown(public_url)))
+    }
+
+    /// Adds an agent; one that was added before is replaced if `replace` says so.
+    async fn put(&self, agent: AgentConfig, replace: bool) -> Result<AdminReply, A2aError> {
+        let faults = check_agent(&agent);
+        if !faults.is_empty() {
+            let violations = faults.into_iter().map(|fault| FieldViolation {
+                field: fault.path,
+                description: format!("{} ({})", fault.message, fault.hint),
+            });
+            return Err(A2aError::invalid_fields(violations.collect()));
+        }
+        let mut known = self.known.lock().await;
+        let before = known.get(&agent.id);
+        if let Some(before) = before {
+            if !before.added {
+                return Ok(conflict(
+                    &agent.id,
+                    "is in the configuration file; change it there",
+                ));
+            }
+            if !replace {
+                return Ok(conflict(&agent.id, "is there already; PUT replaces it"));
+            }
+        }
+        let status = if before.is_some() {
+            StatusCode::OK
+        } else {
+            StatusCode::CREATED
+        };
+        // Kept before it is served: what has been answered for is there after a crash.
+        self.keep(&agent).map_err(|error| unkept(&error))?;
+        self.serve(&agent)
+            .map_err(|why| A2aError::invalid_field("kind", why))?;
+        tracing::info!(agent.id, "an agent has been added");
+        let shown = json!(agent);
+        let id = agent.id.clone();
+        known.insert(
+            id,
+            Known {
+                config: agent,
+                added: true,
+            },
+        );
+        Ok(good(status, shown))
+    }
+
+    async fn remove(&self, id: &str) -> Result<AdminReply, A2aError> {
+        let mut known = self.known.lock().await;
+        let agent = known.get(id).ok_or_else(|| unknown(id))?;
+        if !agent.added {
+            return Ok(conflict(
+                id,
+                "is in the configuration file; remove it there",
+            ));
+        }
+        self.forget(id).map_err(|error| unkept(&error))?;
+        self.switchboard.remove(&id.into());
+        self.engine.dismiss(&id.into());
+        known.remove(id);
+        tracing::info!(agent.id = id, "an agent has been removed");
+        Ok(good(StatusCode::OK, json!({})))
+    }
+}
+
+impl Known {
+    fn shown(&self, public_url: &str) -> Value {
+        let url = format!("{public_url}/agents/{}", self.config.id);
+        json!({
+            "id": self.config.id,
+            "source": if self.added { "api" } else { "configuration" },
+            "url": url,
+            "cardUrl": format!("{url}/.well-known/agent-card.json"),
+            "config": self.config,
+        })
+    }
+}
+
+impl Administration for Agents {
+    fn handle(&self, request: AdminRequest) -> AdminFuture<'_> {
+        Box::pin(self.answer(request))
+    }
+}
+
+fn file(folder: &Path, id: &str) -> PathBuf {
+    folder.join(format!("{id}.json"))
+}
+
+/// Reads an agent; the id may be left out where the path has it.
+fn read_agent(body: &[u8], id: Option<&str>) -> Result<AgentConfig, A2aError> {
+    let mut value: Value = nuncio_protocol::json::decode(body)?;
+    let object = value
+        .as_object_mut()
+        .ok_or_else(|| A2aError::invalid_field("", "expected an object with an agent"))?;
+    if let Some(id) = id {
+        let said = object.entry("id").or_insert_with(|| id.into());
+        if said != id {
+            return Err(A2aError::invalid_field("id", "differs from the path"));
+        }
+    }
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        let path = error.path().to_string();
+        let field = if path == "." { String::new() } else { path };
+        A2aError::invalid_field(field, error.inner().to_string())
+    })
+}
+
+fn good(status: StatusCode, body: Value) -> AdminReply {
+    AdminReply { status, body }
+}
+
+fn conflict(id: &str, why: &str) -> AdminReply {
+    let status = StatusCode::CONFLICT;
+    let message = format!("agent {id} {why}");
+    let error = json!({
+        "code": status.as_u16(), "status": "ALREADY_EXISTS", "message": message, "details": []
+    });
+    good(status, json!({ "error": error }))
+}
+
+fn unknown(id: &str) -> A2aError {
+    let shown: String = id.chars().take(128).collect();
+    A2aError::new(ErrorKind::AgentNotFound, format!("no agent {shown}"))
+}
+
+fn unkept(error: &io::Error) -> A2aError {
+    tracing::error!(%error, "the folder of added agents cannot be written");
+    A2aError::internal()
+}
