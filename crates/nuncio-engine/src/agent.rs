@@ -58,6 +58,8 @@ pub struct AgentInfo {
     pub extensions: Vec<AgentExtension>,
     /// Whether clients may stream.
     pub streaming: bool,
+    /// Whether clients may register webhooks, if the engine [delivers](crate::Engine::deliverer).
+    pub push_notifications: bool,
     /// Whether a run that a crash cut off may start again. If so, a run whose sender waits for it
     /// begins before its task is stored, and a short one is stored with its end, in one commit.
     pub resumable: bool,
@@ -94,6 +96,7 @@ impl AgentInfo {
             output_modes: vec!["text/plain".to_owned()],
             extensions: Vec::new(),
             streaming: true,
+            push_notifications: true,
             resumable: false,
             answers_directly: false,
             queues_messages: true,
@@ -101,10 +104,12 @@ impl AgentInfo {
     }
 
     /// The agent card, without addresses and security, which the server knows.
+    ///
+    /// [`HostedAgent::card`](crate::HostedAgent::card) knows also what its engine delivers.
     pub fn card(&self) -> AgentCard {
         let mut capabilities = AgentCapabilities::default();
         capabilities.streaming = Some(self.streaming);
-        capabilities.push_notifications = Some(false);
+        capabilities.push_notifications = Some(self.push_notifications);
         capabilities.extended_agent_card = Some(false);
         capabilities.extensions.clone_from(&self.extensions);
         let mut card = AgentCard::default();

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, Hash, Hasher, RandomState};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use nuncio_protocol::{
@@ -12,6 +13,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, OnceCell};
 
 use crate::RunCx;
+use crate::delivery::Wakes;
 
 /// One live task. Whoever runs, reads or writes it holds the same cell.
 ///
@@ -25,6 +27,8 @@ pub(crate) struct Cell {
     view: Mutex<View>,
     loaded: OnceCell<()>,
     pub(crate) changed: Notify,
+    /// Whether it has, or has had, webhooks.
+    has_webhooks: AtomicBool,
     ring_events: usize,
     hub: Weak<Hub>,
 }
@@ -128,16 +132,34 @@ impl Cell {
         view.ring.drain(..excess);
         drop(view);
         self.changed.notify_waiters();
+        self.wake_webhooks();
     }
 
     /// Replaces the view by what the store has, after somebody else wrote.
     pub(crate) fn replace(&self, stored: StoredTask) {
+        // Never unset: one that has just been registered may be missing in what was read.
+        self.has_webhooks
+            .fetch_or(stored.has_webhooks, Ordering::AcqRel);
         let mut view = self.view.lock();
         view.task = stored.task;
         view.head = stored.head;
         view.ring.clear();
         drop(view);
         self.changed.notify_waiters();
+    }
+
+    /// Notes that a webhook has been stored: it is told of all that follows.
+    pub(crate) fn note_webhook(&self) {
+        self.has_webhooks.store(true, Ordering::Release);
+    }
+
+    /// Lets whoever delivers know that there is something new for webhooks.
+    pub(crate) fn wake_webhooks(&self) {
+        if self.has_webhooks.load(Ordering::Acquire)
+            && let Some(hub) = self.hub.upgrade()
+        {
+            hub.wakes.wake(&self.scope, &self.id);
+        }
     }
 
     pub(crate) fn set_run(&self, run: Option<RunCx>) {
@@ -255,6 +277,8 @@ pub(crate) struct Hub {
     shards: Vec<Shard>,
     hasher: RandomState,
     ring_events: usize,
+    /// What is new for webhooks.
+    pub(crate) wakes: Arc<Wakes>,
 }
 
 const SHARDS: usize = 32;
@@ -265,6 +289,7 @@ impl Hub {
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             hasher: RandomState::new(),
             ring_events,
+            wakes: Arc::default(),
         })
     }
 
@@ -322,6 +347,7 @@ impl Hub {
             view: Mutex::new(view),
             loaded,
             changed: Notify::new(),
+            has_webhooks: AtomicBool::new(false),
             ring_events: self.ring_events,
             hub: Arc::downgrade(self),
         }

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use nuncio_egress::Egress;
 use nuncio_protocol::{A2aError, AgentId, Clock, ErrorKind, Ids, Timestamp};
 use nuncio_store::{Lease, Store, StoreError};
 use parking_lot::RwLock;
@@ -42,6 +43,8 @@ pub(crate) struct Core {
     pub(crate) hub: Arc<Hub>,
     pub(crate) drafts: Arc<Drafts>,
     pub(crate) agents: RwLock<HashMap<AgentId, Arc<dyn Agent>>>,
+    /// The way to webhooks, if somebody delivers to them.
+    pub(crate) egress: OnceLock<Egress>,
     /// Names this start of this process in leases.
     pub(crate) owner: Arc<str>,
     draining: AtomicBool,
@@ -73,6 +76,7 @@ impl Engine {
             hub,
             drafts: Arc::default(),
             agents: RwLock::default(),
+            egress: OnceLock::new(),
             owner,
             draining: AtomicBool::new(false),
             closing: CancellationToken::new(),

@@ -190,6 +190,7 @@ impl HostedAgent {
                 turn: None,
                 checkpoint: None,
                 idempotency: None,
+                push_config: None,
             };
             match self
                 .core
@@ -295,34 +296,34 @@ impl AgentService for HostedAgent {
 
     fn create_push_config(
         &self,
-        _call: Call,
-        _request: TaskPushNotificationConfig,
+        call: Call,
+        request: TaskPushNotificationConfig,
     ) -> Reply<'_, TaskPushNotificationConfig> {
-        no_push()
+        Box::pin(self.create_webhook(call, request))
     }
 
     fn get_push_config(
         &self,
-        _call: Call,
-        _request: GetTaskPushNotificationConfigRequest,
+        call: Call,
+        request: GetTaskPushNotificationConfigRequest,
     ) -> Reply<'_, TaskPushNotificationConfig> {
-        no_push()
+        Box::pin(self.get_webhook(call, request))
     }
 
     fn list_push_configs(
         &self,
-        _call: Call,
-        _request: ListTaskPushNotificationConfigsRequest,
+        call: Call,
+        request: ListTaskPushNotificationConfigsRequest,
     ) -> Reply<'_, ListTaskPushNotificationConfigsResponse> {
-        no_push()
+        Box::pin(self.list_webhooks(call, request))
     }
 
     fn delete_push_config(
         &self,
-        _call: Call,
-        _request: DeleteTaskPushNotificationConfigRequest,
+        call: Call,
+        request: DeleteTaskPushNotificationConfigRequest,
     ) -> Reply<'_, ()> {
-        no_push()
+        Box::pin(self.delete_webhook(call, request))
     }
 
     fn get_extended_agent_card(
@@ -333,15 +334,4 @@ impl AgentService for HostedAgent {
         let message = "this agent has no extended card";
         Box::pin(async move { Err(A2aError::new(ErrorKind::UnsupportedOperation, message)) })
     }
-}
-
-pub(crate) fn push_not_supported() -> A2aError {
-    A2aError::new(
-        ErrorKind::PushNotificationNotSupported,
-        "this agent sends no push notifications",
-    )
-}
-
-fn no_push<'a, T>() -> Reply<'a, T> {
-    Box::pin(async { Err(push_not_supported()) })
 }

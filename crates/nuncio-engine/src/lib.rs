@@ -1,19 +1,22 @@
-//! What happens to a task: runs, leases, streams, cancel, recovery.
+//! What happens to a task: runs, leases, streams, cancel, recovery, webhooks.
 //!
 //! A task is an ordered log of events. A run of an [`Agent`] appends to it through its [`RunCx`];
 //! everybody else (a waiting send, a stream) is a reader with a cursor. An event reaches a reader
 //! only after its commit, and the run goes on whoever leaves. [`Engine::host`] gives an agent its
-//! [`nuncio_protocol::AgentService`]; there is no HTTP and no protocol version here.
+//! [`nuncio_protocol::AgentService`]; there is no binding and no protocol version here. Webhooks are
+//! called by what [`Engine::deliverer`] gives.
 
 mod agent;
 mod cell;
 mod context;
+mod delivery;
 mod draft;
 mod end;
 mod engine;
 mod hosted;
 mod list;
 mod outbox;
+mod push;
 mod reader;
 mod recovery;
 mod run;
@@ -23,6 +26,7 @@ mod system;
 
 pub use agent::{Agent, AgentError, AgentInfo, Input, Outcome, Pause, PauseReason, RunFuture};
 pub use context::{EmitError, RunCx};
+pub use delivery::{Deliverer, DeliverySettings};
 pub use engine::{Engine, Environment};
 pub use hosted::HostedAgent;
 pub use settings::Settings;

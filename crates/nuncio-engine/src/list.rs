@@ -15,7 +15,7 @@ use crate::engine::store_error;
 const DEFAULT_PAGE: i32 = 50;
 /// Messages of history per task if the request says nothing (OP-LIST-11).
 const DEFAULT_HISTORY: i32 = 100;
-const MAC_BYTES: usize = 16;
+pub(crate) const MAC_BYTES: usize = 16;
 
 impl HostedAgent {
     pub(crate) async fn list(
@@ -109,7 +109,6 @@ impl PageTokens<'_> {
     }
 
     fn mac(&self, time: &[u8; 8], id: &[u8]) -> Hmac<Sha256> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(self.key).expect("any key length is taken");
         let context = self
             .filter
             .context
@@ -130,12 +129,18 @@ impl PageTokens<'_> {
                 .not_before
                 .map_or([0xff; 8], |time| time.unix_ms().to_be_bytes()),
         ];
-        for field in fields.into_iter().chain([&time[..], id]) {
-            mac.update(&(field.len() as u64).to_be_bytes());
-            mac.update(field);
-        }
-        mac
+        mac(self.key, fields.into_iter().chain([&time[..], id]))
     }
+}
+
+/// Authenticates fields, each with its length.
+pub(crate) fn mac<'f>(key: &[u8; 32], fields: impl IntoIterator<Item = &'f [u8]>) -> Hmac<Sha256> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("any key length is taken");
+    for field in fields {
+        mac.update(&(field.len() as u64).to_be_bytes());
+        mac.update(field);
+    }
+    mac
 }
 
 #[cfg(test)]

@@ -387,6 +387,7 @@ impl Run {
             turn,
             checkpoint: batch.checkpoint.clone(),
             idempotency: None,
+            push_config: None,
         };
         (append, folded)
     }
@@ -411,9 +412,13 @@ impl Run {
         draft.checkpoint.clone_from(&batch.checkpoint);
         draft.lease = (!rest).then(|| self.core.lease());
         let events = draft.events.clone();
+        let has_webhook = draft.push_config.is_some();
         self.core.hub.register(&self.cell);
         let error = match self.core.store.create(draft).await {
             Ok(Created::New) => {
+                if has_webhook {
+                    self.cell.note_webhook();
+                }
                 self.cell.publish(&events, head, Some(task));
                 return Ok(());
             }

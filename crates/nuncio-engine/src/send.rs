@@ -7,13 +7,15 @@ use nuncio_protocol::{
     SendMessageResponse, StreamResponse, Task, TaskId, TaskState, TaskStatus,
     TaskStatusUpdateEvent, json, limit_history,
 };
-use nuncio_store::{Append, Appended, Created, Head, Idempotency, LeaseChange, NewTask, Scope};
+use nuncio_store::{
+    Append, Appended, Created, Head, Idempotency, LeaseChange, NewTask, Scope, Webhook,
+};
 use sha2::{Digest as _, Sha256};
 
 use crate::cell::{Cell, QueuedMessage, Recent, RequestParts};
 use crate::draft::Joined;
 use crate::engine::store_error;
-use crate::hosted::{ended, push_not_supported};
+use crate::hosted::ended;
 use crate::reader::{Purpose, Reader, Settled, unavailable};
 use crate::run::{Start, not_before};
 use crate::{HostedAgent, RunCx};
@@ -33,6 +35,8 @@ struct Incoming {
     message: Message,
     request: RequestParts,
     idempotency: Option<Idempotency>,
+    /// The webhook that came along.
+    webhook: Option<Webhook>,
     caller: nuncio_protocol::Caller,
     /// Whether the sender waits for the agent anyway, so that its first step may be made at once.
     at_once: bool,
@@ -115,9 +119,10 @@ impl HostedAgent {
             .message
             .ok_or_else(|| A2aError::invalid_field("message", "is required"))?;
         let configuration = request.configuration.unwrap_or_default();
-        if configuration.task_push_notification_config.is_some() {
-            return Err(push_not_supported());
-        }
+        let webhook = configuration
+            .task_push_notification_config
+            .map(|config| self.webhook(WEBHOOK, config, call.version))
+            .transpose()?;
         let key = match &call.idempotency_key {
             Some(key) => Some(format!("key:{key}")),
             None if self.core.settings.deduplicate_by_message_id => {
@@ -140,6 +145,7 @@ impl HostedAgent {
             message,
             request,
             idempotency,
+            webhook,
             caller: call.caller,
             at_once,
         })
@@ -183,12 +189,13 @@ impl HostedAgent {
             }))
     }
 
-    async fn new_task(&self, incoming: Incoming) -> Result<Taken> {
+    async fn new_task(&self, mut incoming: Incoming) -> Result<Taken> {
         let context = match &incoming.message.context_id {
             Some(context) => context.clone(),
             None => ContextId::from(self.core.environment.ids.next()),
         };
         let task = self.first_task(&incoming, &context);
+        claim_webhook(incoming.webhook.as_mut(), &task.id)?;
         let cell = self
             .core
             .hub
@@ -197,12 +204,16 @@ impl HostedAgent {
         if info.answers_directly || info.resumable && incoming.at_once {
             return self.begin_draft(incoming, context, task, cell).await;
         }
-        let scope = incoming.scope.clone();
+        let (scope, has_webhook) = (incoming.scope.clone(), incoming.webhook.is_some());
         let (new, start, cx, at_once) = self.beginning(incoming, context, &task, &cell);
         cell.publish(&new.events, created_head(), Some(task));
         self.core.hub.register(&cell);
         match self.core.store.create(new).await {
             Ok(Created::New) => {
+                if has_webhook {
+                    cell.note_webhook();
+                    cell.wake_webhooks();
+                }
                 self.core.launch(start, cx, at_once);
                 Ok(Taken {
                     cell,
@@ -280,7 +291,7 @@ impl HostedAgent {
             idempotency: incoming.idempotency,
             lease: Some(self.core.lease()),
             checkpoint: None,
-            push_config: None,
+            push_config: incoming.webhook,
         };
         let trace = incoming.request.trace.clone();
         let cx = self.core.prepare(cell, incoming.caller, 1, trace);
@@ -323,7 +334,8 @@ impl HostedAgent {
         })
     }
 
-    async fn continue_task(&self, incoming: Incoming, id: &TaskId) -> Result<Taken> {
+    async fn continue_task(&self, mut incoming: Incoming, id: &TaskId) -> Result<Taken> {
+        claim_webhook(incoming.webhook.as_mut(), id)?;
         let cell = self.open(&incoming.scope, id).await?;
         let writing = cell.writing.lock().await;
         loop {
@@ -336,12 +348,24 @@ impl HostedAgent {
             if let Some(run) = &run {
                 self.check_queue(run.inner.queue.len())?;
             }
+            if let Some(webhook) = &incoming.webhook
+                && let Err(full) = self.check_room(&incoming.scope, id, webhook).await
+            {
+                drop(writing);
+                return match self.used_key(&incoming).await? {
+                    Some(used) => self.repeated(&incoming.scope, used.task, used.same).await,
+                    None => Err(full),
+                };
+            }
             let begins = run.is_none() && task.status.state.is_interrupted();
             let append = self.recording(&incoming, &task, &head, begins);
             let (events, state) = (append.events.clone(), append.state);
             let stored = self.core.store.append(append).await;
             match stored.map_err(|error| store_error(&error))? {
                 Appended::Done { epoch } => {
+                    if incoming.webhook.is_some() {
+                        cell.note_webhook();
+                    }
                     let position = head.last + 1;
                     let last = head.last + events.len() as u64;
                     let (turn, attempt) = if begins {
@@ -425,6 +449,7 @@ impl HostedAgent {
             turn: begins.then_some(position),
             checkpoint: None,
             idempotency: incoming.idempotency.clone(),
+            push_config: incoming.webhook.clone(),
         }
     }
 
@@ -483,6 +508,26 @@ impl HostedAgent {
             _ => Err(ended(task)),
         }
     }
+}
+
+/// Where a webhook stands in a send.
+const WEBHOOK: &str = "configuration.taskPushNotificationConfig.";
+
+/// Makes a webhook the task's; one that names another task is refused (OP-SEND-20).
+fn claim_webhook(webhook: Option<&mut Webhook>, task: &TaskId) -> Result<()> {
+    let Some(Webhook { config, .. }) = webhook else {
+        return Ok(());
+    };
+    let named = config.task_id.as_ref().filter(|named| !named.is_empty());
+    if named.is_some_and(|named| named != task) {
+        let field = format!("{WEBHOOK}taskId");
+        return Err(A2aError::invalid_field(
+            field,
+            "is not the task of the message",
+        ));
+    }
+    config.task_id = Some(task.clone());
+    Ok(())
 }
 
 struct UsedKey {

@@ -36,6 +36,8 @@ pub struct Settings {
     pub max_queued_messages: usize,
     /// Hand-offs from agent to agent in one run; 5.
     pub max_hand_offs: usize,
+    /// Webhooks that a task may have; 20.
+    pub max_webhooks_per_task: usize,
     /// How long a lease holds without renewal; 15 seconds.
     pub lease: Duration,
     /// Whether this process is the only one at its store, so that leases of others are stale.
@@ -59,6 +61,7 @@ impl Default for Settings {
             snapshot_every: 2_000,
             max_queued_messages: 100,
             max_hand_offs: 5,
+            max_webhooks_per_task: 20,
             lease: Duration::from_secs(15),
             sole_owner: true,
         }

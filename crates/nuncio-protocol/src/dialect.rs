@@ -14,7 +14,7 @@ use crate::v1::V1_0;
 use crate::v1::rest::{HttpRequest, Route, RouteError};
 use crate::{
     A2aError, AgentCard, Event, Operation, OperationKind, Outcome, StatusProfile, StreamResponse,
-    Version, grpc, json,
+    Task, Version, grpc, json,
 };
 
 /// The JSON-RPC dialect of a version.
@@ -70,6 +70,37 @@ pub trait Dialect: Send + Sync + fmt::Debug {
     /// What a server does instead when an operation fails, if this version wants it otherwise: the
     /// operation that answers for it.
     fn instead(&self, asked: &Operation, error: &A2aError) -> Option<Operation>;
+
+    /// What a webhook is told of an event; `task` is the task with this event, and maybe later ones.
+    ///
+    /// The same whatever the binding the webhook was created over (PUSH-01, V03-PUSH-01).
+    fn encode_notification(&self, event: &Event, task: &Task) -> Notification {
+        match self.version() {
+            Version::V0_3 => Notification {
+                content_type: "application/json",
+                body: v0_3::encode_webhook(task),
+            },
+            Version::V1_0 => Notification {
+                content_type: "application/a2a+json",
+                body: event.json().to_owned(),
+            },
+        }
+    }
+
+    /// Whether a notification tells the whole task: then, of several events that wait, only the
+    /// newest need be told.
+    fn notifies_of_whole_tasks(&self) -> bool {
+        self.version() == Version::V0_3
+    }
+}
+
+/// The content of a call to a webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notification {
+    /// The media type of the body.
+    pub content_type: &'static str,
+    /// The body.
+    pub body: String,
 }
 
 /// Which kind of stream an item belongs to; an older version marks its last item.

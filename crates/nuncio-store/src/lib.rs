@@ -19,4 +19,5 @@ pub use sqlite::{CheckReport, SqliteOptions, SqliteStore, Synchronous, check};
 pub use types::{
     Append, Appended, ClaimedRun, Created, Head, Idempotency, Lease, LeaseChange, ListFilter,
     NewTask, PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage,
+    Webhook,
 };

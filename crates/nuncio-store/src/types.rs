@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use nuncio_protocol::{
     AgentId, CallerId, ContextId, Event, PushConfigId, Task, TaskId, TaskPushNotificationConfig,
-    TaskState, Timestamp, WorkspaceId,
+    TaskState, Timestamp, Version, WorkspaceId,
 };
 
 /// Whose data a query may see: one caller's, at one agent, in one workspace.
@@ -58,8 +58,8 @@ pub struct NewTask {
     pub lease: Option<Lease>,
     /// What the agent asked to find again after a restart, as JSON text.
     pub checkpoint: Option<Arc<str>>,
-    /// A webhook to register along with the task.
-    pub push_config: Option<TaskPushNotificationConfig>,
+    /// A webhook to register along with the task; it gets every event.
+    pub push_config: Option<Webhook>,
 }
 
 /// What became of a [`NewTask`].
@@ -104,6 +104,8 @@ pub struct StoredTask {
     pub task: Arc<Task>,
     /// Where it stands.
     pub head: Head,
+    /// Whether it has webhooks.
+    pub has_webhooks: bool,
 }
 
 /// Events to add to a task, all or none.
@@ -136,6 +138,8 @@ pub struct Append {
     pub checkpoint: Option<Arc<str>>,
     /// The key of the send that these events record, if they record one.
     pub idempotency: Option<Idempotency>,
+    /// A webhook to register along with these events; it gets them and all that follow.
+    pub push_config: Option<Webhook>,
 }
 
 /// What an [`Append`] does to the lease.
@@ -208,11 +212,20 @@ pub struct ClaimedRun {
     pub stored: StoredTask,
 }
 
+/// A webhook as it was asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Webhook {
+    /// Where and how to notify; `id` and `task_id` are set.
+    pub config: TaskPushNotificationConfig,
+    /// The version of the request that created it, in which it is notified (PUSH-15).
+    pub version: Version,
+}
+
 /// A webhook with its place in the task's log.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PushConfigRow {
-    /// The webhook; `id` and `task_id` are set.
-    pub config: TaskPushNotificationConfig,
+    /// The webhook.
+    pub webhook: Webhook,
     /// The newest position delivered to it.
     pub cursor: u64,
 }
@@ -302,10 +315,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     fn release_all<'a>(&'a self, owner: &'a str) -> StoreFuture<'a, ()>;
 
     /// Stores a webhook, replacing the one of the same id; `false` if there is no such task.
+    ///
+    /// A new one gets the events to come, a replacement those that the replaced one has not had.
     fn put_push_config<'a>(
         &'a self,
         scope: &'a Scope,
-        config: &'a TaskPushNotificationConfig,
+        webhook: &'a Webhook,
     ) -> StoreFuture<'a, bool>;
 
     /// The webhooks of a task by id; `None` if there is no such task.
@@ -333,8 +348,13 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Tasks with a webhook that has not had all events yet, `limit` at most, of all scopes.
     ///
-    /// For a process that has just started: whose deliveries it has to continue.
-    fn push_backlog(&self, limit: usize) -> StoreFuture<'_, Vec<(Scope, TaskId)>>;
+    /// For a process that has just started: whose deliveries it has to continue. The order is the
+    /// store's own; `after` is the last task of the page before.
+    fn push_backlog<'a>(
+        &'a self,
+        after: Option<&'a TaskId>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<(Scope, TaskId)>>;
 
     /// Looks whether reading and writing work.
     fn ping(&self) -> StoreFuture<'_, ()>;

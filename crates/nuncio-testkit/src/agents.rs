@@ -116,6 +116,13 @@ impl TestAgent {
         self
     }
 
+    /// The same agent, offering no webhooks.
+    #[must_use]
+    pub fn without_webhooks(mut self) -> Self {
+        self.info.push_notifications = false;
+        self
+    }
+
     async fn act(&self, cx: &RunCx, input: Input) -> Result<Outcome, AgentError> {
         let text = input.message.text();
         match &self.behaviour {

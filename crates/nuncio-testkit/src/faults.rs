@@ -3,12 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use nuncio_protocol::{
-    ContextId, Event, PushConfigId, TaskId, TaskPushNotificationConfig, Timestamp,
-};
+use nuncio_protocol::{ContextId, Event, PushConfigId, TaskId, Timestamp};
 use nuncio_store::{
     Append, Appended, ClaimedRun, Created, Lease, ListFilter, NewTask, PageKey, PushConfigRow,
-    Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage,
+    Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage, Webhook,
 };
 
 /// Passes everything on, except while writes are refused.
@@ -120,9 +118,9 @@ impl Store for FaultyStore {
     fn put_push_config<'a>(
         &'a self,
         scope: &'a Scope,
-        config: &'a TaskPushNotificationConfig,
+        webhook: &'a Webhook,
     ) -> StoreFuture<'a, bool> {
-        self.write(|| self.inner.put_push_config(scope, config))
+        self.write(|| self.inner.put_push_config(scope, webhook))
     }
 
     fn push_configs<'a>(
@@ -151,8 +149,12 @@ impl Store for FaultyStore {
         self.write(|| self.inner.advance_push_cursor(task, config, cursor))
     }
 
-    fn push_backlog(&self, limit: usize) -> StoreFuture<'_, Vec<(Scope, TaskId)>> {
-        self.inner.push_backlog(limit)
+    fn push_backlog<'a>(
+        &'a self,
+        after: Option<&'a TaskId>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<(Scope, TaskId)>> {
+        self.inner.push_backlog(after, limit)
     }
 
     fn ping(&self) -> StoreFuture<'_, ()> {

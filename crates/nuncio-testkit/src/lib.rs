@@ -1,4 +1,5 @@
-//! What tests share: a fixed clock, numbered ids, agents that behave as told, a faulty store.
+//! What tests share: a fixed clock, numbered ids, agents that behave as told, a faulty store, a
+//! receiver of webhooks.
 //!
 //! A dev-dependency only.
 #![expect(
@@ -10,8 +11,10 @@ mod agents;
 mod bed;
 mod env;
 mod faults;
+mod receiver;
 
 pub use agents::{Behaviour, TestAgent, Trace};
 pub use bed::{Bed, artifact_text, call, collect, send, sent_task, text_message, texts};
 pub use env::{FixedClock, NumberedIds};
 pub use faults::FaultyStore;
+pub use receiver::{Answer, Notified, Receiver};

@@ -5,9 +5,11 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
 mod cancel;
+mod delivery;
 mod events;
 mod failures;
 mod list;
+mod push;
 mod recovery;
 mod send;
 mod stream;

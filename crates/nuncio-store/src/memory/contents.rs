@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
-use nuncio_protocol::{PushConfigId, TaskId, TaskPushNotificationConfig, Timestamp};
+use nuncio_protocol::{PushConfigId, TaskId, Timestamp};
 
 use super::entry::Entry;
 use super::log::Log;
@@ -11,6 +11,7 @@ use super::scope::{KeyUse, ScopeLists};
 use crate::input::{check_append, check_new, check_transition, may_write};
 use crate::{
     Append, Appended, Created, Head, Idempotency, Lease, NewTask, PushConfigRow, Scope, StoreError,
+    Webhook,
 };
 
 /// All that a [`super::MemoryStore`] holds.
@@ -106,8 +107,8 @@ impl Contents {
             push_configs: BTreeMap::new(),
             keys: Vec::new(),
         };
-        if let Some(config) = new.push_config {
-            put_config(&mut entry, config, 0);
+        if let Some(webhook) = new.push_config {
+            put_webhook(&mut entry, webhook, 0);
         }
         let lists = &mut self.scopes[scope];
         note_key(lists, &mut entry, new.idempotency.as_ref());
@@ -121,7 +122,7 @@ impl Contents {
         Ok(Created::New)
     }
 
-    pub(super) fn append(&mut self, append: Append) -> Result<Appended, StoreError> {
+    pub(super) fn append(&mut self, mut append: Append) -> Result<Appended, StoreError> {
         check_append(&append)?;
         let Some(entry) = self.entry(&append.scope, &append.task) else {
             return Ok(Appended::Missing);
@@ -145,6 +146,9 @@ impl Contents {
             entry.status_ms = status_ms;
         }
         note_key(lists, entry, append.idempotency.as_ref());
+        if let Some(webhook) = append.push_config.take() {
+            put_webhook(entry, webhook, append.after);
+        }
         entry.take_in(append);
         let epoch = entry.head.epoch;
         if ends {
@@ -198,17 +202,13 @@ impl Contents {
         }
     }
 
-    pub(super) fn put_push_config(
-        &mut self,
-        scope: &Scope,
-        config: &TaskPushNotificationConfig,
-    ) -> bool {
-        let task = config.task_id.as_ref();
+    pub(super) fn put_push_config(&mut self, scope: &Scope, webhook: &Webhook) -> bool {
+        let task = webhook.config.task_id.as_ref();
         let Some(entry) = task.and_then(|task| self.entry_mut(scope, task)) else {
             return false;
         };
         let last = entry.head.last;
-        put_config(entry, config.clone(), last);
+        put_webhook(entry, webhook.clone(), last);
         true
     }
 
@@ -220,16 +220,24 @@ impl Contents {
     }
 
     /// Tasks with a webhook that has not had all events yet.
-    pub(super) fn push_backlog(&self, limit: usize) -> Vec<(Scope, TaskId)> {
-        self.tasks
+    pub(super) fn push_backlog(
+        &self,
+        after: Option<&TaskId>,
+        limit: usize,
+    ) -> Vec<(Scope, TaskId)> {
+        let is_behind = |entry: &&Entry| {
+            let last = entry.head.last;
+            entry.push_configs.values().any(|row| row.cursor < last)
+        };
+        let mut behind: Vec<&Entry> = self
+            .tasks
             .values()
-            .filter(|entry| {
-                let last = entry.head.last;
-                entry.push_configs.values().any(|row| row.cursor < last)
-            })
-            .take(limit)
-            .map(|entry| (self.scopes[entry.scope].scope.clone(), entry.id.clone()))
-            .collect()
+            .filter(is_behind)
+            .filter(|entry| after.is_none_or(|after| entry.id > *after))
+            .collect();
+        behind.sort_by(|a, b| a.id.cmp(&b.id));
+        let named = |entry: &Entry| (self.scopes[entry.scope].scope.clone(), entry.id.clone());
+        behind.into_iter().take(limit).map(named).collect()
     }
 
     fn scope_number(&mut self, scope: Scope) -> usize {
@@ -284,15 +292,15 @@ fn note_key(lists: &mut ScopeLists, entry: &mut Entry, key: Option<&Idempotency>
 }
 
 /// Puts a webhook on a task; one of the same id keeps its place in the log.
-fn put_config(entry: &mut Entry, mut config: TaskPushNotificationConfig, cursor: u64) {
-    config.task_id = Some(entry.id.clone());
-    let id = config.id.clone().unwrap_or_default();
+fn put_webhook(entry: &mut Entry, mut webhook: Webhook, cursor: u64) {
+    webhook.config.task_id = Some(entry.id.clone());
+    let id = webhook.config.id.clone().unwrap_or_default();
     match entry.push_configs.get_mut(&id) {
-        Some(row) => row.config = config,
+        Some(row) => row.webhook = webhook,
         None => {
             entry
                 .push_configs
-                .insert(id, PushConfigRow { config, cursor });
+                .insert(id, PushConfigRow { webhook, cursor });
         }
     }
 }

@@ -4,14 +4,12 @@ use std::future::{Future, ready};
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use nuncio_protocol::{
-    ContextId, Event, PushConfigId, TaskId, TaskPushNotificationConfig, Timestamp,
-};
+use nuncio_protocol::{ContextId, Event, PushConfigId, TaskId, Timestamp};
 
 use super::contents::Contents;
 use crate::{
     Append, Appended, ClaimedRun, Created, Lease, ListFilter, NewTask, PageKey, PushConfigRow,
-    Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage,
+    Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage, Webhook,
 };
 
 /// How much a [`MemoryStore`] keeps.
@@ -84,11 +82,13 @@ impl MemoryStore {
             return Ok(None);
         };
         let (head, view) = (contents.head(entry), entry.view());
+        let has_webhooks = !entry.push_configs.is_empty();
         drop(contents);
         Ok(Some(StoredTask {
             scope: scope.clone(),
             task: view.task()?,
             head,
+            has_webhooks,
         }))
     }
 
@@ -232,11 +232,11 @@ impl Store for MemoryStore {
     fn put_push_config<'a>(
         &'a self,
         scope: &'a Scope,
-        config: &'a TaskPushNotificationConfig,
+        webhook: &'a Webhook,
     ) -> StoreFuture<'a, bool> {
         at_once(
             self.write()
-                .map(|mut contents| contents.put_push_config(scope, config)),
+                .map(|mut contents| contents.put_push_config(scope, webhook)),
         )
     }
 
@@ -278,8 +278,15 @@ impl Store for MemoryStore {
         )
     }
 
-    fn push_backlog(&self, limit: usize) -> StoreFuture<'_, Vec<(Scope, TaskId)>> {
-        at_once(self.read().map(|contents| contents.push_backlog(limit)))
+    fn push_backlog<'a>(
+        &'a self,
+        after: Option<&'a TaskId>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<(Scope, TaskId)>> {
+        at_once(
+            self.read()
+                .map(|contents| contents.push_backlog(after, limit)),
+        )
     }
 
     fn ping(&self) -> StoreFuture<'_, ()> {

@@ -7,6 +7,7 @@ use rusqlite::{OptionalExtension as _, params, params_from_iter};
 use super::batch::{Batch, Write};
 use super::create::payload;
 use super::failure::Failure;
+use super::push::insert_webhook;
 use super::read::{self, state};
 use crate::input::{check_append, check_transition, may_write};
 use crate::{Append, Appended, Head, LeaseChange, StoreError};
@@ -144,6 +145,10 @@ impl Write for AppendEvents {
             batch.keep_checkpoint(task, checkpoint)?;
         }
         batch.note_key(scope, task, append.idempotency.as_ref())?;
+        if let Some(webhook) = &append.push_config {
+            let after = standing.head.last as i64;
+            insert_webhook(batch.connection, task, &append.task, webhook, after)?;
+        }
         let epoch = self.update_row(batch, &standing)?;
         self.count(batch, scope, standing.head.state);
         Ok(Appended::Done { epoch })

@@ -5,7 +5,7 @@ use rusqlite::params;
 
 use super::batch::{Batch, Write};
 use super::failure::Failure;
-use super::push::insert_config;
+use super::push::insert_webhook;
 use crate::input::check_new;
 use crate::{Created, NewTask, StoreError};
 
@@ -75,8 +75,8 @@ impl Write for Create {
             batch.keep_checkpoint(task, checkpoint)?;
         }
         batch.note_key(scope, task, new.idempotency.as_ref())?;
-        if let Some(config) = &new.push_config {
-            insert_config(batch.connection, task, &new.task.id, config, 0)?;
+        if let Some(webhook) = &new.push_config {
+            insert_webhook(batch.connection, task, &new.task.id, webhook, 0)?;
         }
         batch.count(scope, status.state, 1);
         Ok(Created::New)

@@ -1,31 +1,31 @@
 //! Webhooks and how far they have come.
 
-use nuncio_protocol::{PushConfigId, TaskId, TaskPushNotificationConfig, json};
+use nuncio_protocol::{PushConfigId, TaskId, Version, json};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::batch::{Batch, Write};
 use super::failure::Failure;
 use super::read::decode;
 use super::schema::FORMAT;
-use crate::{PushConfigRow, Scope};
+use crate::{PushConfigRow, Scope, StoreError, Webhook};
 
 /// Stores a webhook.
 pub(super) struct PutConfig {
     pub(super) scope: Scope,
-    pub(super) config: TaskPushNotificationConfig,
+    pub(super) webhook: Webhook,
 }
 
 impl Write for PutConfig {
     type Reply = bool;
 
     fn apply(&self, batch: &mut Batch<'_>) -> Result<bool, Failure> {
-        let Some(id) = &self.config.task_id else {
+        let Some(id) = &self.webhook.config.task_id else {
             return Ok(false);
         };
         let Some((task, last)) = task_and_last(batch.connection, &self.scope, id)? else {
             return Ok(false);
         };
-        insert_config(batch.connection, task, id, &self.config, last)?;
+        insert_webhook(batch.connection, task, id, &self.webhook, last)?;
         Ok(true)
     }
 }
@@ -80,27 +80,30 @@ impl Write for AdvanceCursor {
 }
 
 /// Puts a webhook on a task; one of the same id keeps its place in the log.
-pub(super) fn insert_config(
+pub(super) fn insert_webhook(
     connection: &Connection,
     task: i64,
     task_id: &TaskId,
-    config: &TaskPushNotificationConfig,
+    webhook: &Webhook,
     cursor: i64,
 ) -> rusqlite::Result<()> {
-    let mut config = config.clone();
+    let mut config = webhook.config.clone();
     config.task_id = Some(task_id.clone());
     let id = config.id.clone().unwrap_or_default();
     connection
         .prepare_cached(
-            "INSERT INTO push_configs (task, id, cursor, format, body) VALUES (?1, ?2, ?3, ?4, ?5)
-             ON CONFLICT (task, id) DO UPDATE SET format = excluded.format, body = excluded.body",
+            "INSERT INTO push_configs (task, id, cursor, format, body, version)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+             ON CONFLICT (task, id) DO UPDATE
+             SET format = excluded.format, body = excluded.body, version = excluded.version",
         )?
         .execute(params![
             task,
             id.as_str(),
             cursor,
             FORMAT,
-            json::encode(&config)
+            json::encode(&config),
+            webhook.version.as_str(),
         ])?;
     Ok(())
 }
@@ -114,13 +117,20 @@ pub(super) fn configs(
     let Some((task, _)) = task_and_last(connection, scope, task)? else {
         return Ok(None);
     };
-    let mut statement = connection
-        .prepare_cached("SELECT body, cursor FROM push_configs WHERE task = ?1 ORDER BY id")?;
+    let mut statement = connection.prepare_cached(
+        "SELECT body, cursor, version FROM push_configs WHERE task = ?1 ORDER BY id",
+    )?;
     let mut rows = statement.query(params![task])?;
     let mut configs = Vec::new();
     while let Some(row) = rows.next()? {
-        configs.push(PushConfigRow {
+        let version = row.get_ref(2)?.as_str().map_err(rusqlite::Error::from)?;
+        let webhook = Webhook {
             config: decode(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?)?,
+            version: Version::parse(version)
+                .map_err(|unknown| StoreError::Corrupt(format!("a webhook: {unknown}")))?,
+        };
+        configs.push(PushConfigRow {
+            webhook,
             cursor: row.get::<_, i64>(1)? as u64,
         });
     }
@@ -130,6 +140,7 @@ pub(super) fn configs(
 /// Reads which tasks have a webhook that is behind.
 pub(super) fn backlog(
     connection: &Connection,
+    after: Option<&TaskId>,
     limit: usize,
 ) -> Result<Vec<(Scope, TaskId)>, Failure> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
@@ -137,10 +148,11 @@ pub(super) fn backlog(
         "SELECT workspace, agent, caller, tasks.id FROM push_configs
          JOIN tasks ON tasks.number = push_configs.task
          JOIN scopes ON scopes.number = tasks.scope
-         WHERE push_configs.cursor < tasks.last
-         GROUP BY push_configs.task LIMIT ?1",
+         WHERE push_configs.task > ifnull((SELECT number FROM tasks WHERE id = ?2), 0)
+           AND push_configs.cursor < tasks.last
+         GROUP BY push_configs.task ORDER BY push_configs.task LIMIT ?1",
     )?;
-    let behind = statement.query_map(params![limit], |row| {
+    let behind = statement.query_map(params![limit, after.map(TaskId::as_str)], |row| {
         Ok((super::read::scope(row, 0)?, row.get::<_, String>(3)?.into()))
     })?;
     Ok(behind.collect::<rusqlite::Result<_>>()?)

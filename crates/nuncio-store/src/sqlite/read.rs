@@ -66,7 +66,8 @@ pub(super) fn load(
         Which::Number(_) => "tasks.number = ?1",
     };
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT {HEAD}, workspace, agent, caller, tasks.number, seq, snapshots.body
+        "SELECT {HEAD}, workspace, agent, caller, tasks.number, seq, snapshots.body,
+           EXISTS (SELECT 1 FROM push_configs WHERE push_configs.task = tasks.number)
          FROM tasks JOIN scopes ON scopes.number = tasks.scope {HEAD_JOINS}
          LEFT JOIN snapshots ON snapshots.task = tasks.number WHERE {condition}"
     ))?;
@@ -84,10 +85,12 @@ pub(super) fn load(
     };
     let (head, scope, number) = (head_of(row)?, scope(row, 8)?, row.get(11)?);
     let snapshot = Snapshot::of(row, 12)?;
+    let has_webhooks = row.get(14)?;
     Ok(Some(StoredTask {
         scope,
         task: snapshot.fold_tail(connection, number, head.last)?,
         head,
+        has_webhooks,
     }))
 }
 

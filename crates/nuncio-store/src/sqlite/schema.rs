@@ -12,7 +12,10 @@ use crate::StoreError;
 const APPLICATION_ID: i32 = 0x6e75_6e63;
 
 /// The steps from an empty file to the newest shape; `user_version` counts those taken.
-const MIGRATIONS: &[&str] = &[include_str!("migrations/0001_tasks.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_tasks.sql"),
+    include_str!("migrations/0002_webhook_version.sql"),
+];
 
 /// The format of what is stored as JSON text: A2A 1.0 as `nuncio_protocol` spells it.
 pub(super) const FORMAT: i64 = 1;

@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use nuncio_protocol::{
-    ContextId, Event, PushConfigId, TaskId, TaskPushNotificationConfig, Timestamp,
-};
+use nuncio_protocol::{ContextId, Event, PushConfigId, TaskId, Timestamp};
 use rusqlite::{OptionalExtension as _, params};
 
 use super::append::AppendEvents;
@@ -19,7 +17,7 @@ use super::readers::Readers;
 use super::writer::Writer;
 use crate::{
     Append, Appended, ClaimedRun, Created, Lease, ListFilter, NewTask, PageKey, PushConfigRow,
-    Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage,
+    Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage, Webhook,
 };
 
 /// A store in a SQLite file.
@@ -177,11 +175,11 @@ impl Store for SqliteStore {
     fn put_push_config<'a>(
         &'a self,
         scope: &'a Scope,
-        config: &'a TaskPushNotificationConfig,
+        webhook: &'a Webhook,
     ) -> StoreFuture<'a, bool> {
         Box::pin(self.writer.run(PutConfig {
             scope: scope.clone(),
-            config: config.clone(),
+            webhook: webhook.clone(),
         }))
     }
 
@@ -223,10 +221,15 @@ impl Store for SqliteStore {
         }))
     }
 
-    fn push_backlog(&self, limit: usize) -> StoreFuture<'_, Vec<(Scope, TaskId)>> {
+    fn push_backlog<'a>(
+        &'a self,
+        after: Option<&'a TaskId>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<(Scope, TaskId)>> {
+        let after = after.cloned();
         Box::pin(
             self.readers
-                .run(move |connection| push::backlog(connection, limit)),
+                .run(move |connection| push::backlog(connection, after.as_ref(), limit)),
         )
     }
 

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use nuncio_protocol::{
     Artifact, ContextId, Event, Message, Part, StreamResponse, Task, TaskArtifactUpdateEvent,
-    TaskId, TaskState, TaskStatus, TaskStatusUpdateEvent, Timestamp,
+    TaskId, TaskPushNotificationConfig, TaskState, TaskStatus, TaskStatusUpdateEvent, Timestamp,
+    Version,
 };
-use nuncio_store::{Append, Idempotency, Lease, LeaseChange, NewTask, Scope};
+use nuncio_store::{Append, Idempotency, Lease, LeaseChange, NewTask, Scope, Webhook};
 
 pub(crate) fn scope(caller: &str) -> Scope {
     Scope {
@@ -24,6 +25,17 @@ pub(crate) fn lease(owner: &str, until: i64) -> Lease {
     Lease {
         owner: owner.into(),
         until: at(until),
+    }
+}
+
+/// A webhook of version 1.0.
+pub(crate) fn webhook(task: TaskId, id: &str, url: &str) -> Webhook {
+    let mut config = TaskPushNotificationConfig::default();
+    (config.task_id, config.id) = (Some(task), Some(id.into()));
+    config.url = url.to_owned();
+    Webhook {
+        config,
+        version: Version::V1_0,
     }
 }
 
@@ -147,6 +159,7 @@ impl Draft {
             turn: None,
             checkpoint: None,
             idempotency: None,
+            push_config: None,
         }
     }
 

@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::contract::{Shared, contract};
-use crate::draft::{Draft, key, lease, scope};
+use crate::draft::{Draft, key, lease, scope, webhook};
 
 fn open() -> (Shared, TempDir) {
     let folder = TempDir::new().unwrap();
@@ -58,9 +58,8 @@ async fn filled(path: &Path) -> Vec<Draft> {
         let chunk = drafts[2].artifact("a", &n.to_string()).append();
         store.append(chunk).await.unwrap();
     }
-    let mut config = nuncio_protocol::TaskPushNotificationConfig::default();
-    (config.task_id, config.id) = (Some(drafts[2].id()), Some("hook".into()));
-    store.put_push_config(&scope("ada"), &config).await.unwrap();
+    let hook = webhook(drafts[2].id(), "hook", "https://one.example/");
+    store.put_push_config(&scope("ada"), &hook).await.unwrap();
     store.renew(lease("process", 50_000)).await.unwrap();
     store.close().await.unwrap();
     drafts
@@ -172,6 +171,39 @@ async fn a_newer_version_is_refused() {
     drop(newer);
     assert!(refusal(&path).contains("version 999"));
     assert!(matches!(check(&path), Err(StoreError::Refused(_))));
+}
+
+/// PUSH-15: webhooks of a database that knew one version only are of that version.
+#[tokio::test]
+async fn a_database_of_the_first_version_is_carried_over() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("nuncio.db");
+    let drafts = filled(&path).await;
+    let older = Connection::open(&path).unwrap();
+    older
+        .execute_batch("ALTER TABLE push_configs DROP COLUMN version; PRAGMA user_version = 1")
+        .unwrap();
+    drop(older);
+    let store = open_at(&path);
+    assert_holds(&store, &drafts).await;
+    let hooks = store.push_configs(&scope("ada"), &drafts[2].id()).await;
+    let hook = hooks.unwrap().unwrap().remove(0);
+    assert_eq!(
+        (hook.webhook.version, hook.cursor),
+        (nuncio_protocol::Version::V1_0, 21)
+    );
+    let mut replaced = hook.webhook;
+    replaced.version = nuncio_protocol::Version::V0_3;
+    store
+        .put_push_config(&scope("ada"), &replaced)
+        .await
+        .unwrap();
+    store.close().await.unwrap();
+    let store = open_at(&path);
+    let hooks = store.push_configs(&scope("ada"), &drafts[2].id()).await;
+    assert_eq!(hooks.unwrap().unwrap()[0].webhook, replaced);
+    store.close().await.unwrap();
+    assert_eq!(check(&path).unwrap().problems, [""; 0]);
 }
 
 #[test]

@@ -64,6 +64,9 @@ pub(crate) struct AgentConfig {
     /// Whether clients may stream.
     #[serde(default = "yes")]
     pub(crate) streaming: bool,
+    /// Whether clients may register webhooks.
+    #[serde(default = "yes")]
+    pub(crate) push_notifications: bool,
     /// Whether it takes further messages while it works.
     #[serde(default = "yes")]
     pub(crate) queues_messages: bool,
@@ -190,6 +193,7 @@ impl AgentConfig {
             input_modes: None,
             output_modes: None,
             streaming: true,
+            push_notifications: true,
             queues_messages: true,
             resumable: false,
             rules: Vec::new(),
@@ -270,6 +274,7 @@ impl AgentConfig {
         info.icon_url.clone_from(&self.icon_url);
         info.extensions = self.extensions.iter().map(|e| e.extension()).collect();
         info.streaming = self.streaming;
+        info.push_notifications = self.push_notifications;
         info.queues_messages = self.queues_messages;
         info.resumable = self.resumable;
         info

@@ -17,6 +17,7 @@ pub(crate) fn check(config: &Config, insecure: bool) -> (Vec<Fault>, Vec<String>
     found.server(config);
     found.store(config);
     found.engine(config);
+    found.webhooks(config);
     found.auth(config);
     found.log(config);
     found.agents(config);
@@ -99,15 +100,7 @@ impl Found {
                 );
             }
         }
-        for (index, net) in server.trusted_proxies.iter().enumerate() {
-            if network(net).is_none() {
-                self.add(
-                    format!("server.trusted_proxies[{index}]"),
-                    format!("\"{net}\" is not a network"),
-                    "for example \"10.0.0.0/8\" or \"127.0.0.1\"",
-                );
-            }
-        }
+        self.networks("server.trusted_proxies", &server.trusted_proxies);
         self.range("server.workers", server.workers as u64, 0..=1_024);
         self.range("server.drain_seconds", server.drain_seconds, 0..=3_600);
         self.range(
@@ -180,6 +173,38 @@ impl Found {
             engine.max_hand_offs as u64,
             0..=1_000,
         );
+    }
+
+    fn webhooks(&mut self, config: &Config) {
+        let webhooks = &config.webhooks;
+        self.networks("webhooks.allow_networks", &webhooks.allow_networks);
+        self.range(
+            "webhooks.timeout_seconds",
+            webhooks.timeout_seconds,
+            1..=300,
+        );
+        self.range(
+            "webhooks.max_attempt_hours",
+            webhooks.max_attempt_hours,
+            0..=8_760,
+        );
+        self.range(
+            "webhooks.concurrency",
+            webhooks.concurrency as u64,
+            1..=10_000,
+        );
+    }
+
+    fn networks(&mut self, path: &str, networks: &[String]) {
+        for (index, net) in networks.iter().enumerate() {
+            if network(net).is_none() {
+                self.add(
+                    format!("{path}[{index}]"),
+                    format!("\"{net}\" is not a network"),
+                    "for example \"10.0.0.0/8\" or \"127.0.0.1\"",
+                );
+            }
+        }
     }
 
     fn auth(&mut self, config: &Config) {

@@ -12,6 +12,7 @@ mod load;
 mod origin;
 mod refusal;
 mod server;
+mod webhooks;
 
 #[cfg(test)]
 mod tests;
@@ -29,6 +30,7 @@ pub(crate) use engine::EngineConfig;
 pub(crate) use load::{Loaded, Sources, load};
 pub(crate) use refusal::{Refusal, Refusals};
 pub(crate) use server::{LogConfig, LogFormat, ServerConfig, StoreConfig, TlsConfig, network};
+pub(crate) use webhooks::WebhooksConfig;
 
 /// What a server is told.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -42,6 +44,8 @@ pub(crate) struct Config {
     pub(crate) auth: AuthConfig,
     /// What happens to tasks.
     pub(crate) engine: EngineConfig,
+    /// Calling those who want to be told of their tasks.
+    pub(crate) webhooks: WebhooksConfig,
     /// What is logged, to stderr.
     pub(crate) log: LogConfig,
     /// The agents; an echo agent if there is none.

@@ -283,6 +283,24 @@ fn wrong_configurations_are_refused_with_place_key_and_hint() {
             ),
         ),
         (
+            "[webhooks]\nallow_networks = [\"10.0.0.0/8\", \"inside\"]\n".into(),
+            (
+                "n.toml:2",
+                "webhooks.allow_networks[1]",
+                "not a network",
+                "10.0.0.0/8",
+            ),
+        ),
+        (
+            "[webhooks]\ntimeout_seconds = 0\n".into(),
+            (
+                "n.toml:2",
+                "webhooks.timeout_seconds",
+                "0 is out of range",
+                "1 to 300",
+            ),
+        ),
+        (
             "[server]\nmax_body_bytes = 10\n".into(),
             (
                 "n.toml:2",
@@ -643,7 +661,9 @@ fn the_examples_are_accepted() {
 #[test]
 fn the_schema_knows_every_section() {
     let schema: serde_json::Value = serde_json::from_str(&Config::schema()).unwrap();
-    for section in ["server", "store", "auth", "engine", "log", "agents"] {
+    for section in [
+        "server", "store", "auth", "engine", "webhooks", "log", "agents",
+    ] {
         assert!(schema["properties"][section].is_object(), "{section}");
     }
     assert_eq!(schema["additionalProperties"], false);

@@ -108,10 +108,11 @@ impl Agents {
             let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
             faults.join("; ")
         })?;
-        let mut card = built.info().card();
+        let hosted = self.engine.host(built);
+        let mut card = hosted.card();
         let extended = agent.extended_card(&card);
         card.capabilities.extended_agent_card = Some(extended.is_some());
-        let mut endpoint = Endpoint::new(agent.id.as_str(), card, self.engine.host(built))
+        let mut endpoint = Endpoint::new(agent.id.as_str(), card, hosted)
             .with_dialects(agent.versions())
             .with_workspaces(agent.workspaces.iter().map(String::as_str))
             .with_legacy_routes(agent.legacy_routes)

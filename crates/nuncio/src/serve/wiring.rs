@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_engine::{Engine, Environment, RandomIds, SystemClock};
+use nuncio_egress::Egress;
+use nuncio_engine::{Deliverer, Engine, Environment, RandomIds, SystemClock};
 use nuncio_server::{ReadinessCheck, Server, Settings, Workers};
-use nuncio_store::Store;
+use nuncio_store::{Store, StoreError};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -25,10 +26,11 @@ pub(crate) async fn serve(config: &Config, workers: &Workers) -> Outcome {
         .map_err(|error| failed("listen", &error))?;
     let (store, token_key) = open(config)?;
     let engine = Engine::new(
-        store,
+        Arc::clone(&store),
         Environment::system(token_key),
         config.engine.settings(),
     );
+    let deliverer = deliverer(config, &engine)?;
     let kept = config.store_url() != "memory:";
     let administration = Agents::start(config, &engine, kept)?;
     let agents = administration.switchboard().ids();
@@ -53,6 +55,9 @@ pub(crate) async fn serve(config: &Config, workers: &Workers) -> Outcome {
         let (engine, shutdown) = (engine.clone(), shutdown.clone());
         async move { engine.maintain(shutdown).await }
     });
+    // Runs that end while the server stops are still told, so that it outlives them.
+    let quiet = CancellationToken::new();
+    let delivered = deliverer.map(|deliverer| tokio::spawn(deliverer.run(quiet.clone())));
     let base = announce::base_url(address, config.server.tls.is_some());
     print(&announce::lines(
         &base,
@@ -81,7 +86,12 @@ pub(crate) async fn serve(config: &Config, workers: &Workers) -> Outcome {
         }
     }
     shutdown.cancel();
+    quiet.cancel();
     let _ = maintained.await;
+    if let Some(delivered) = delivered {
+        let _ = delivered.await;
+    }
+    store.close().await.map_err(not_closed)?;
     tracing::info!("stopped");
     Ok(())
 }
@@ -94,9 +104,25 @@ async fn stop(
 ) -> Outcome {
     server.drain();
     let limit = Duration::from_secs(config.server.drain_seconds);
-    let drained = engine.drain(limit).await;
+    let stopped = engine.stop_runs(limit).await;
     shutdown.cancel();
-    drained.map_err(|error| Failure::internal(format!("failed to close the store: {error}")))
+    stopped.map_err(not_closed)
+}
+
+fn not_closed(error: StoreError) -> Failure {
+    Failure::internal(format!("failed to close the store: {error}"))
+}
+
+/// What calls webhooks, unless they are switched off.
+fn deliverer(config: &Config, engine: &Engine) -> Outcome<Option<Deliverer>> {
+    let webhooks = &config.webhooks;
+    if !webhooks.enabled {
+        return Ok(None);
+    }
+    let egress = Egress::new(webhooks.policy()).map_err(|error| {
+        Failure::internal(format!("failed to prepare calling webhooks: {error}"))
+    })?;
+    Ok(Some(engine.deliverer(egress, webhooks.settings())))
 }
 
 async fn bind(config: &Config) -> Outcome<TcpListener> {

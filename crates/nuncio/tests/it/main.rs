@@ -22,3 +22,4 @@ mod support;
 mod task;
 mod tls;
 mod transport;
+mod webhooks;

@@ -509,6 +509,12 @@ fn a_webhook_call_carries_the_task() {
     let shown: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(shown["kind"], "task");
     assert_eq!(decode_webhook(text.as_bytes()).unwrap(), task);
+    let event = Event::from(StreamResponse::Message(Message::user("m", vec![])));
+    let notification = V0_3.encode_notification(&event, &task);
+    assert_eq!(
+        (notification.content_type, notification.body),
+        ("application/json", text)
+    );
     let wrapped = json!({ "task": shown }).to_string();
     assert_eq!(decode_webhook(wrapped.as_bytes()).unwrap(), task);
     assert!(decode_webhook(b"[]").is_err());

@@ -44,6 +44,8 @@ macro_rules! contract {
             listing::what_waits_in_a_conversation,
             push::webhooks_are_kept_by_id,
             push::a_webhook_comes_with_its_task,
+            push::a_webhook_comes_with_a_message,
+            push::a_loaded_task_tells_whether_it_has_webhooks,
             push::a_cursor_never_goes_back,
             push::the_backlog_names_what_is_behind,
             races::one_of_two_appends_wins,

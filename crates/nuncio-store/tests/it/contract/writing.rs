@@ -4,7 +4,7 @@ use nuncio_protocol::{Event, StreamResponse, Task, TaskId, TaskState};
 use nuncio_store::{Appended, Created, LeaseChange, StoreError};
 
 use super::Shared;
-use crate::draft::{Draft, at, key, lease, scope};
+use crate::draft::{Draft, at, key, lease, scope, webhook};
 
 pub(crate) async fn a_created_task_is_loaded_as_it_was_written(store: &Shared) {
     let mut draft = Draft::new("ada", "t", 5);
@@ -270,10 +270,8 @@ pub(crate) async fn nothing_of_another_scope_is_seen(store: &Shared) {
     store.create(new).await.unwrap();
     let waiting = draft.status(TaskState::InputRequired, 1).append();
     store.append(waiting).await.unwrap();
-    let mut config = nuncio_protocol::TaskPushNotificationConfig::default();
-    config.id = Some("hook".into());
-    config.task_id = Some(draft.id());
-    assert!(store.put_push_config(&draft.scope, &config).await.unwrap());
+    let hook = webhook(draft.id(), "hook", "https://one.example/");
+    assert!(store.put_push_config(&draft.scope, &hook).await.unwrap());
 
     let (id, context) = (draft.id(), draft.context());
     let mut other_agent = scope("ada");
@@ -291,10 +289,11 @@ pub(crate) async fn nothing_of_another_scope_is_seen(store: &Shared) {
         let mut append = draft.append();
         append.scope = other.clone();
         assert_eq!(store.append(append).await.unwrap(), Appended::Missing);
-        assert!(!store.put_push_config(&other, &config).await.unwrap());
+        assert!(!store.put_push_config(&other, &hook).await.unwrap());
         assert!(store.push_configs(&other, &id).await.unwrap().is_none());
-        let hook = "hook".into();
-        assert!(!store.delete_push_config(&other, &id, &hook).await.unwrap());
+        let hook_id = "hook".into();
+        let deleted = store.delete_push_config(&other, &id, &hook_id).await;
+        assert!(!deleted.unwrap());
     }
     let mine = store.push_configs(&draft.scope, &id).await.unwrap();
     assert_eq!(mine.unwrap().len(), 1, "nothing was deleted from outside");
