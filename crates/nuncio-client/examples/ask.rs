@@ -1,4 +1,4 @@
-//! Asks an agent one question and shows the answer as it comes: `ask URL TEXT [JSONRPC|HTTP+JSON]`.
+//! Asks an agent one question and shows the answer as it comes: `ask URL TEXT [JSONRPC|HTTP+JSON|GRPC]`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ impl Ids for Counted {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().collect();
     let [_, url, text, rest @ ..] = arguments.as_slice() else {
-        return Err("usage: ask URL TEXT [JSONRPC|HTTP+JSON]".into());
+        return Err("usage: ask URL TEXT [JSONRPC|HTTP+JSON|GRPC]".into());
     };
     let mut builder = ClientBuilder::new(Egress::new(EgressPolicy::open())?);
     if let Some(binding) = rest.first().and_then(|name| Binding::from_name(name)) {

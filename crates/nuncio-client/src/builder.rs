@@ -4,15 +4,16 @@ use std::sync::atomic::AtomicUsize;
 
 use nuncio_egress::{Egress, EgressError};
 use nuncio_protocol::signing::KeySet;
-use nuncio_protocol::{AgentCard, Binding, json};
+use nuncio_protocol::{AgentCard, Binding, Version, json};
 use url::Url;
 
 use crate::card::{
     self, CardCache, DiscoveryError, SignatureCheck, SignatureError, SignaturePolicy,
 };
+use crate::choose::{self, Wishes};
 use crate::client::{Inner, Route};
 use crate::credentials::{Attachment, Credentials, HeaderError, Keyring};
-use crate::{Client, FollowPolicy, RetryPolicy, Timeouts, choose, sse};
+use crate::{Client, FollowPolicy, RetryPolicy, Timeouts, address, sse};
 
 /// Why there is no client.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +57,7 @@ fn list(offered: &[String]) -> String {
 #[derive(Debug, Clone)]
 pub struct ClientBuilder {
     egress: Egress,
-    binding: Option<Binding>,
+    wishes: Wishes,
     attachments: Vec<(Option<String>, Result<Attachment, HeaderError>)>,
     timeouts: Timeouts,
     extensions: Vec<String>,
@@ -73,7 +74,7 @@ impl ClientBuilder {
     pub fn new(egress: Egress) -> Self {
         Self {
             egress,
-            binding: None,
+            wishes: Wishes::default(),
             attachments: Vec::new(),
             timeouts: Timeouts::default(),
             extensions: Vec::new(),
@@ -89,7 +90,30 @@ impl ClientBuilder {
     /// Uses interfaces of this binding only.
     #[must_use]
     pub fn binding(mut self, binding: Binding) -> Self {
-        self.binding = Some(binding);
+        self.wishes.binding = Some(binding);
+        self
+    }
+
+    /// Uses interfaces of these protocol versions only, and never falls back to another (VER-09).
+    ///
+    /// Otherwise all that are spoken here are acceptable, the newest first. If the agent then
+    /// refuses that one as such, or cannot be reached there, the next older one of the card is
+    /// used from then on, which is logged at level WARN.
+    #[must_use]
+    pub fn versions(mut self, versions: impl IntoIterator<Item = Version>) -> Self {
+        self.wishes.versions = Some(versions.into_iter().collect());
+        self
+    }
+
+    /// Says how to reach gRPC at an address without a scheme, such as `agents.example:50051`:
+    /// without TLS, or with it.
+    ///
+    /// Otherwise such an address is taken without TLS if it is this machine itself (`localhost` or
+    /// a loopback address), and with TLS if not. `http` and `grpc` always mean no TLS, `https` and
+    /// `grpcs` always TLS.
+    #[must_use]
+    pub fn grpc_plaintext(mut self, plaintext: bool) -> Self {
+        self.wishes.grpc_plaintext = Some(plaintext);
         self
     }
 
@@ -103,6 +127,10 @@ impl ClientBuilder {
     }
 
     /// Proves with these who is calling, at the origin of `url` and nowhere else.
+    ///
+    /// `url` may be an address of gRPC too: its port is part of the origin, so that an agent whose
+    /// gRPC has a port of its own needs its credentials for that as well. What is meant for the
+    /// query goes as metadata of the same name there.
     ///
     /// May be repeated, for one origin too.
     #[must_use]
@@ -223,7 +251,9 @@ impl ClientBuilder {
         for (url, made) in &self.attachments {
             let url = url.as_deref().or(connecting);
             let url = url.ok_or(ConnectError::UnboundCredentials)?;
-            let parsed = card::parse(url).ok_or_else(|| ConnectError::NotAUrl(url.to_owned()))?;
+            let parsed =
+                card::parse(url).or_else(|| address::grpc(url, self.wishes.grpc_plaintext));
+            let parsed = parsed.ok_or_else(|| ConnectError::NotAUrl(url.to_owned()))?;
             keyring.put(&parsed, made.clone()?);
         }
         Ok(keyring)
@@ -236,7 +266,7 @@ impl ClientBuilder {
         base: Option<&Url>,
         cached: Option<(CardCache, String)>,
     ) -> Result<Client, ConnectError> {
-        let choices = choose::choose(&card, self.binding, base);
+        let choices = choose::choose(&card, &self.wishes, base);
         if choices.is_empty() {
             return Err(ConnectError::NoInterface {
                 offered: choose::offered(&card),

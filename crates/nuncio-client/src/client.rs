@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use nuncio_egress::Egress;
 use nuncio_protocol::{
     A2aError, AgentCard, AgentInterface, AgentService as _, Binding, Call, ErrorKind,
-    GetExtendedAgentCardRequest, Result,
+    GetExtendedAgentCardRequest, Result, Version,
 };
 
 use crate::card::CardCache;
@@ -20,14 +20,16 @@ use crate::{FollowPolicy, RetryPolicy, Timeouts};
 pub(crate) struct Route {
     pub(crate) interface: AgentInterface,
     pub(crate) binding: Binding,
+    pub(crate) version: Version,
     pub(crate) sender: Arc<dyn Sender>,
 }
 
 impl From<Choice> for Route {
     fn from(choice: Choice) -> Self {
         Self {
-            sender: sender::sender(&choice).into(),
+            sender: sender::sender(&choice),
             binding: choice.binding,
+            version: choice.version,
             interface: choice.interface,
         }
     }
@@ -82,6 +84,14 @@ impl Client {
     /// The binding of [`Self::interface`].
     pub fn binding(&self) -> Binding {
         self.routes_from_current().0.binding
+    }
+
+    /// The protocol version of [`Self::interface`].
+    ///
+    /// An older one than the card's newest tells that this client fell back to it (VER-09); that is
+    /// logged too, and [`crate::ClientBuilder::versions`] forbids it.
+    pub fn version(&self) -> Version {
+        self.routes_from_current().0.version
     }
 
     /// The same client with other time limits; the one for connections stays.
@@ -159,11 +169,21 @@ impl Client {
         std::iter::once(first).chain(rest)
     }
 
-    /// Remembers the route that led to the agent.
+    /// Remembers the route that led to the agent; a step down to an older version is told.
     pub(crate) fn keep_to(&self, route: &Route) {
         let found = |known: &Route| Arc::ptr_eq(&known.sender, &route.sender);
-        if let Some(n) = self.inner.routes.iter().position(found) {
-            self.inner.current.store(n, Ordering::Relaxed);
+        let Some(n) = self.inner.routes.iter().position(found) else {
+            return;
+        };
+        let before = self.inner.current.swap(n, Ordering::Relaxed);
+        let before = self.inner.routes.get(before).map(|route| route.version);
+        if before.is_some_and(|before| route.version < before) {
+            tracing::warn!(
+                version = %route.version,
+                "falling back to protocol {} at {}",
+                route.version,
+                route.interface.url
+            );
         }
     }
 

@@ -98,6 +98,7 @@ const RESERVED: &[&str] = &[
     "content-length",
     "content-type",
     "expect",
+    "grpc-timeout",
     "host",
     "idempotency-key",
     "keep-alive",
@@ -108,6 +109,7 @@ const RESERVED: &[&str] = &[
     "trailer",
     "transfer-encoding",
     "upgrade",
+    "x-a2a-extensions",
 ];
 
 /// One piece of a request that is for one origin only.
@@ -177,6 +179,13 @@ impl Attachment {
 
     fn attach(&self, request: EgressRequest) -> EgressRequest {
         match self {
+            Self::Query(name, value) if request.http2_only => {
+                // gRPC has no queries (GRPC-02). What fits no metadata is not for gRPC.
+                match Self::header(name, value) {
+                    Ok(Self::Header(name, value)) => request.header(name, value),
+                    _ => request,
+                }
+            }
             Self::Query(name, value) => request.secret_query(name, value),
             Self::Header(name, value) => request.header(name.clone(), value.clone()),
             Self::Cookie(pair) => {

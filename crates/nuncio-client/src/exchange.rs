@@ -1,26 +1,40 @@
-//! One operation over HTTP: the choice of route, retries, and reading the answer.
+//! One operation over HTTP: the choice of route and version, retries, and reading the answer.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{StatusCode, header};
 use nuncio_egress::{EgressError, EgressRequest, EgressResponse};
 use nuncio_protocol::{
-    A2aError, Call, ErrorDetail, ErrorKind, EventStream, Operation, OperationKind, Outcome,
+    A2aError, Binding, Call, ErrorKind, Operation, OperationKind, Outcome, Version,
 };
 use tokio::time::Instant;
 
 use crate::Client;
 use crate::client::Route;
-use crate::failure::{bad_answer, from_egress};
-use crate::headers::{media_type, retry_after};
+use crate::failure::{Cause, cause, failure, from_egress};
 use crate::reading;
-use crate::sender::Prepared;
+use crate::sender::{Answer, Prepared, Sizes};
+
+/// What is asked, and of whom.
+struct Attempt<'a> {
+    call: &'a Call,
+    operation: &'a Operation,
+    deadline: Deadline,
+    /// Only interfaces of versions older than this are asked.
+    below: Option<Version>,
+}
 
 /// An answer whose head has come, and the route it came by.
 struct Head<'a> {
     route: &'a Route,
     response: EgressResponse,
+}
+
+/// Why there is no outcome.
+struct Failed<'a> {
+    error: A2aError,
+    /// The route that led to an agent, if one did.
+    by: Option<&'a Route>,
 }
 
 /// When a call must be over, and the limit as it was set.
@@ -37,175 +51,189 @@ impl Deadline {
 }
 
 impl Client {
-    /// Runs an operation that does not stream.
+    /// Runs an operation. Of a stream, what goes wrong before its first event is an error.
+    ///
+    /// An agent that does not know the version is asked in the next older one of the card (VER-09).
     pub(crate) async fn exchange(
         &self,
         call: &Call,
-        operation: Operation,
+        operation: &Operation,
     ) -> Result<Outcome, A2aError> {
-        let outcome = self.exchange_as_is(call, operation).await;
-        self.look_for_signs_of_change(&outcome);
-        outcome
-    }
-
-    /// Opens a stream: what goes wrong before its first event is an error, not a stream.
-    pub(crate) async fn open_stream(
-        &self,
-        call: &Call,
-        operation: Operation,
-    ) -> Result<EventStream, A2aError> {
-        let stream = self.open_stream_as_is(call, operation).await;
-        self.look_for_signs_of_change(&stream);
-        stream
-    }
-
-    /// A version or a method that is no longer known means that the card is of yesterday (CACHE-04).
-    fn look_for_signs_of_change<T>(&self, result: &Result<T, A2aError>) {
-        if let Err(error) = result
-            && matches!(
+        let mut attempt = Attempt {
+            call,
+            operation,
+            deadline: self.deadline(call),
+            below: None,
+        };
+        let mut first = None;
+        loop {
+            let Failed { error, by } = match self.ask(&attempt).await {
+                Ok((outcome, route)) => {
+                    self.keep_to(route);
+                    return Ok(outcome);
+                }
+                Err(failed) => failed,
+            };
+            if matches!(
                 error.kind,
                 ErrorKind::VersionNotSupported | ErrorKind::MethodNotFound
-            )
-        {
-            self.card_is_outdated();
-        }
-    }
-
-    async fn exchange_as_is(&self, call: &Call, operation: Operation) -> Result<Outcome, A2aError> {
-        let deadline = self.deadline(call);
-        let kind = operation.kind();
-        let mut attempt = 0;
-        loop {
-            let head = self.head(call, &operation, deadline).await?;
-            match self.read_outcome(kind, head).await {
-                Ok(body) => return body,
-                // The answer was lost on the way: reading once more does no harm.
-                Err(EgressError::Broken { .. })
-                    if is_read(kind) && attempt < self.retry().retries =>
-                {
-                    self.pause(self.retry().backoff.delay(attempt), deadline)
-                        .await;
-                    attempt += 1;
+            ) {
+                // The card is of yesterday (CACHE-04).
+                self.card_is_outdated();
+            }
+            let refused = refuses_version(operation.kind(), &error);
+            match by.filter(|route| refused && self.has_older(route)) {
+                Some(route) => {
+                    tracing::warn!(
+                        "{} does not speak protocol {}: {error}",
+                        route.interface.url,
+                        route.version
+                    );
+                    attempt.below = Some(route.version);
+                    first.get_or_insert(error);
                 }
-                Err(error) => return Err(from_egress(error, deadline.total)),
+                // Nobody knows the operation: the newest version knows best why.
+                None if refused || by.is_none() => return Err(first.unwrap_or(error)),
+                None => return Err(in_time(error, by, attempt.deadline)),
             }
         }
     }
 
-    async fn read_outcome(
-        &self,
-        kind: OperationKind,
-        head: Head<'_>,
-    ) -> Result<Result<Outcome, A2aError>, EgressError> {
-        let Head { route, response } = head;
-        let status = response.status();
-        if !status.is_success() {
-            return Ok(Err(self.read_refusal(route, response).await));
-        }
-        let content_type = media_type(response.headers());
-        let body = response.bytes_up_to(self.max_response_bytes()).await?;
-        let json = content_type.is_empty() || content_type.contains("json");
-        let nothing_expected = kind == OperationKind::DeleteTaskPushNotificationConfig;
-        if !json && !nothing_expected {
-            return Ok(Err(not_json(&content_type)));
-        }
-        Ok(route.sender.outcome(kind, &body))
+    fn has_older(&self, route: &Route) -> bool {
+        self.routes().any(|other| other.version < route.version)
     }
 
-    async fn open_stream_as_is(
+    async fn ask(&self, attempt: &Attempt<'_>) -> Result<(Outcome, &Route), Failed<'_>> {
+        let kind = attempt.operation.kind();
+        let mut retries = 0;
+        loop {
+            let head = self.head(attempt).await?;
+            let route = head.route;
+            let outcome = if kind.streams() {
+                self.read_stream(head, attempt).await
+            } else {
+                let answer = self.read(head, attempt.deadline).await;
+                answer.and_then(|answer| route.sender.outcome(kind, &answer))
+            };
+            match outcome {
+                Ok(outcome) => return Ok((outcome, route)),
+                // The answer was lost on the way: reading once more does no harm.
+                Err(error)
+                    if cause(&error) == Some(Cause::Cut)
+                        && is_read(kind)
+                        && !kind.streams()
+                        && retries < self.retry().retries =>
+                {
+                    let delay = self.retry().backoff.delay(retries);
+                    self.pause(delay, attempt.deadline).await;
+                    retries += 1;
+                }
+                Err(error) => {
+                    let by = Some(route);
+                    return Err(Failed { error, by });
+                }
+            }
+        }
+    }
+
+    async fn read_stream(
         &self,
-        call: &Call,
-        operation: Operation,
-    ) -> Result<EventStream, A2aError> {
-        let deadline = self.deadline(call);
-        let mut head = self.head(call, &operation, deadline).await?;
-        if !head.response.status().is_success() {
-            let Head { route, response } = head;
-            let refusal = self.read_refusal(route, response).await;
-            let unknown = matches!(
+        mut head: Head<'_>,
+        attempt: &Attempt<'_>,
+    ) -> Result<Outcome, A2aError> {
+        let deadline = attempt.deadline;
+        let operation = for_route(attempt.operation, head.route);
+        let refused = !head.response.status().is_success();
+        if refused && let Some(prepared) = head.route.sender.prepare_otherwise(&operation) {
+            let route = head.route;
+            let answer = self.read(head, deadline).await?;
+            let refusal = route.sender.only_item(&answer).err();
+            let refusal = refusal.unwrap_or_else(A2aError::internal);
+            if !matches!(
                 refusal.kind,
                 ErrorKind::MethodNotFound | ErrorKind::MethodNotAllowed
-            );
-            let otherwise = route
-                .sender
-                .prepare_otherwise(&operation)
-                .filter(|_| unknown);
-            let Some(prepared) = otherwise else {
+            ) {
                 return Err(refusal);
-            };
-            let response = self
-                .send(call, &operation, route, prepared, deadline)
-                .await
-                .map_err(|error| error.told(deadline))?;
-            if !response.status().is_success() {
-                return Err(self.read_refusal(route, response).await);
             }
+            let sent = self.send(attempt, &operation, route, prepared).await;
+            let response = sent.map_err(|error| error.told(deadline))?;
             head = Head { route, response };
         }
-        let Head { route, response } = head;
-        let content_type = media_type(response.headers());
-        match content_type.as_str() {
-            "" | "text/event-stream" => {
+        let sizes = Sizes {
+            max_response_bytes: self.max_response_bytes(),
+            max_event_bytes: self.max_event_bytes(),
+        };
+        let Head { route, response } = &head;
+        let items = route
+            .sender
+            .items(response.status(), response.headers(), sizes);
+        let stream = match items {
+            Some(items) => {
                 let settings = reading::Settings {
-                    max_event_bytes: self.max_event_bytes(),
                     linger: self.follow_policy().linger,
+                    bears_silence: route.sender.is_http2_only(),
                     total: deadline.total,
                 };
-                reading::events(response, route.clone(), settings).await
+                reading::events(head.response, items, settings).await?
             }
-            json if json.contains("json") => {
-                let body = response.bytes_up_to(self.max_response_bytes()).await;
-                let body = body.map_err(|error| from_egress(error, deadline.total))?;
-                reading::single(&*route.sender, &body)
+            None => {
+                let sender = &route.sender.clone();
+                let answer = self.read(head, deadline).await?;
+                reading::single(sender.only_item(&answer)?)
             }
-            other => Err(not_json(other)),
-        }
+        };
+        Ok(Outcome::Stream(stream))
     }
 
-    async fn read_refusal(&self, route: &Route, response: EgressResponse) -> A2aError {
+    /// Reads an answer to its end.
+    async fn read(&self, head: Head<'_>, deadline: Deadline) -> Result<Answer, A2aError> {
+        let Head {
+            route,
+            mut response,
+        } = head;
         let status = response.status();
-        let headers = response.headers().clone();
-        // An error whose text is lost is still the error that its status tells.
-        let body = response.bytes_up_to(self.max_response_bytes()).await;
-        let body = body.unwrap_or_else(|_| Bytes::new());
-        let mut error = route.sender.refusal(status, &body);
-        if error.retry_after().is_none()
-            && let Some(delay) = retry_after(&headers)
-        {
-            error = error.with_detail(ErrorDetail::RetryAfter(delay));
-        }
-        if let Some(challenge) = headers.get(header::WWW_AUTHENTICATE)
-            && let Ok(challenge) = challenge.to_str()
-        {
-            error = error.with("wwwAuthenticate", challenge);
-        }
-        error
+        let body = match response.read_up_to(self.max_response_bytes()).await {
+            Ok(body) => body,
+            // An error whose text is lost is still the error that its status tells.
+            Err(_) if !status.is_success() => Bytes::new(),
+            Err(error @ EgressError::TooLarge { .. }) => {
+                let error = from_egress(error, deadline.total);
+                return Err(route.sender.too_large(error));
+            }
+            Err(error) => return Err(from_egress(error, deadline.total)),
+        };
+        Ok(Answer {
+            status,
+            headers: response.headers().clone(),
+            body,
+            trailers: response.trailers().cloned(),
+        })
     }
 
     /// Sends until there is an answer: by the next route if no connection comes about, and again
     /// after a while if the agent asks for that.
-    async fn head(
-        &self,
-        call: &Call,
-        operation: &Operation,
-        deadline: Deadline,
-    ) -> Result<Head<'_>, A2aError> {
+    async fn head(&self, attempt: &Attempt<'_>) -> Result<Head<'_>, Failed<'_>> {
         let retry = self.retry();
-        let mut attempt = 0;
+        let mut retries = 0;
         loop {
-            let delay = match self.by_any_route(call, operation, deadline).await {
-                Ok(head) => match self.declined_for_now(&head.response) {
-                    Some(delay) if attempt < retry.retries => delay,
+            let delay = match self.by_any_route(attempt).await {
+                Ok(head) => match self.declined_for_now(&head) {
+                    Some(delay) if retries < retry.retries => delay,
                     _ => return Ok(head),
                 },
-                Err(error) if attempt < retry.retries && error.may_be_repeated(operation) => {
-                    retry.backoff.delay(attempt)
+                Err(error)
+                    if retries < retry.retries && error.may_be_repeated(attempt.operation) =>
+                {
+                    retry.backoff.delay(retries)
                 }
-                Err(error) => return Err(error.told(deadline)),
+                Err(error) => {
+                    let error = error.told(attempt.deadline);
+                    return Err(Failed { error, by: None });
+                }
             };
             tracing::debug!("trying again in {} ms", delay.as_millis());
-            self.pause(delay, deadline).await;
-            attempt += 1;
+            self.pause(delay, attempt.deadline).await;
+            retries += 1;
         }
     }
 
@@ -215,35 +243,28 @@ impl Client {
     }
 
     /// How long the agent asks to wait, if it did not begin and the wait is short enough.
-    fn declined_for_now(&self, response: &EgressResponse) -> Option<Duration> {
-        let declined = matches!(
-            response.status(),
-            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS
-        );
-        retry_after(response.headers())
-            .filter(|delay| declined && *delay <= self.retry().max_retry_after)
+    fn declined_for_now(&self, head: &Head<'_>) -> Option<Duration> {
+        let Head { route, response } = head;
+        let delay = route
+            .sender
+            .declined(response.status(), response.headers())?;
+        (delay <= self.retry().max_retry_after).then_some(delay)
     }
 
-    async fn by_any_route(
-        &self,
-        call: &Call,
-        operation: &Operation,
-        deadline: Deadline,
-    ) -> Result<Head<'_>, SendError> {
+    async fn by_any_route(&self, attempt: &Attempt<'_>) -> Result<Head<'_>, SendError> {
         let mut last = None;
-        for route in self.routes() {
-            let mut operation = operation.clone();
-            // TEN-01: the chosen interface's tenant, exactly as declared.
-            if let Some(tenant) = &route.interface.tenant {
-                operation.set_tenant(Some(tenant.clone()));
-            }
+        let acceptable = |route: &&Route| attempt.below.is_none_or(|below| route.version < below);
+        for route in self.routes().filter(acceptable) {
+            let operation = for_route(attempt.operation, route);
             let prepared = route
                 .sender
                 .prepare(&operation)
                 .map_err(SendError::Request)?;
-            match self.send(call, &operation, route, prepared, deadline).await {
+            match self.send(attempt, &operation, route, prepared).await {
                 Ok(response) => {
-                    self.keep_to(route);
+                    if attempt.below.is_none() {
+                        self.keep_to(route);
+                    }
                     return Ok(Head { route, response });
                 }
                 Err(error) if error.is_connect() => {
@@ -258,18 +279,18 @@ impl Client {
 
     async fn send(
         &self,
-        call: &Call,
+        attempt: &Attempt<'_>,
         operation: &Operation,
         route: &Route,
         prepared: Prepared,
-        deadline: Deadline,
     ) -> Result<EgressResponse, SendError> {
         let mut request = EgressRequest::new(prepared.method, prepared.url);
+        request.http2_only = route.sender.is_http2_only();
+        request.timeouts = self.limits().of_attempt(attempt.deadline.left());
         request.headers = self
-            .headers(call, operation, route, &request)
+            .headers(attempt.call, operation, route, &request)
             .map_err(SendError::Request)?;
         request.body = prepared.body;
-        request.timeouts = self.limits().of_attempt(deadline.left());
         let request = self.keyring().attach(request);
         self.egress().send(request).await.map_err(SendError::Egress)
     }
@@ -284,6 +305,43 @@ impl Client {
             total,
         }
     }
+}
+
+/// The operation as it is asked by a route: with the interface's tenant, exactly as declared (TEN-01).
+fn for_route(operation: &Operation, route: &Route) -> Operation {
+    let mut operation = operation.clone();
+    if let Some(tenant) = &route.interface.tenant {
+        operation.set_tenant(Some(tenant.clone()));
+    }
+    operation
+}
+
+/// Whether an agent says that it does not know the version, and thus did nothing.
+///
+/// An unknown method counts only where every agent of a version has it.
+fn refuses_version(kind: OperationKind, error: &A2aError) -> bool {
+    let is_common = matches!(
+        kind,
+        OperationKind::SendMessage
+            | OperationKind::SendStreamingMessage
+            | OperationKind::GetTask
+            | OperationKind::CancelTask
+    );
+    match error.kind {
+        ErrorKind::VersionNotSupported => true,
+        ErrorKind::MethodNotFound => is_common,
+        _ => false,
+    }
+}
+
+/// In gRPC the agent watches the caller's deadline too, and may be the first to tell.
+fn in_time(error: A2aError, by: Option<&Route>, deadline: Deadline) -> A2aError {
+    let watched = by.is_some_and(|route| route.binding == Binding::Grpc);
+    let ours = watched && deadline.total.is_some() && cause(&error).is_none();
+    if ours && error.kind == ErrorKind::DeadlineExceeded {
+        return failure(error.kind, Cause::TotalTimeout, error.message);
+    }
+    error
 }
 
 /// Why nothing could be sent, or no answer came.
@@ -321,10 +379,4 @@ fn is_read(kind: OperationKind) -> bool {
             | OperationKind::ListTaskPushNotificationConfigs
             | OperationKind::GetExtendedAgentCard
     )
-}
-
-fn not_json(content_type: &str) -> A2aError {
-    bad_answer(format!(
-        "the agent answered with {content_type}, which is no answer of the protocol"
-    ))
 }

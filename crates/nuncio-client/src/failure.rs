@@ -82,6 +82,10 @@ pub(crate) fn bad_answer(message: impl Into<String>) -> A2aError {
     failure(ErrorKind::InvalidAgentResponse, Cause::BadAnswer, message)
 }
 
+pub(crate) fn cut(message: &str) -> A2aError {
+    failure(ErrorKind::Unavailable, Cause::Cut, message)
+}
+
 /// An error as the agent gave it, which cannot speak for our side.
 pub(crate) fn of_the_agent(mut error: A2aError) -> A2aError {
     error.metadata.remove(CAUSE);

@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use nuncio_egress::EgressRequest;
-use nuncio_protocol::{A2aError, Call, Operation, Version};
+use nuncio_protocol::{A2aError, Call, Operation};
 
 use crate::Client;
 use crate::client::Route;
 
 pub(crate) const A2A_VERSION: HeaderName = HeaderName::from_static("a2a-version");
-const A2A_EXTENSIONS: HeaderName = HeaderName::from_static("a2a-extensions");
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -24,21 +23,15 @@ impl Client {
         route: &Route,
         request: &EgressRequest,
     ) -> Result<HeaderMap, A2aError> {
-        let mut headers = HeaderMap::new();
-        let version = HeaderValue::from_static(Version::V1_0.as_str());
+        let left = request.timeouts.total;
+        let mut headers = route.sender.headers(&request.method, left);
+        let version = HeaderValue::from_static(route.version.as_str());
         headers.insert(A2A_VERSION, version);
-        headers.insert(
-            header::ACCEPT,
-            HeaderValue::from_static(route.sender.accept()),
-        );
-        if request.method == http::Method::POST {
-            let json = HeaderValue::from_static("application/json");
-            headers.insert(header::CONTENT_TYPE, json);
-        }
+        let extensions_header = route.sender.dialect().extensions_header();
         let extensions = self.extensions_of(call).join(", ");
         let texts = [
             (
-                A2A_EXTENSIONS,
+                HeaderName::from_static(extensions_header),
                 Some(extensions.as_str()).filter(|e| !e.is_empty()),
             ),
             (IDEMPOTENCY_KEY, call.idempotency_key.as_deref()),

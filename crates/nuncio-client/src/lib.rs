@@ -6,6 +6,7 @@
 //! track of context, open task and pending question. Addresses are judged by `nuncio-egress`;
 //! this crate reads no environment, prints nothing and stores nothing.
 
+mod address;
 mod builder;
 pub mod card;
 mod choose;

@@ -4,42 +4,38 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use futures_util::stream;
-use http::StatusCode;
 use nuncio_egress::EgressResponse;
 use nuncio_protocol::{
-    A2aError, ErrorKind, Event, EventStream, SendMessageResponse, StreamResponse, Task, TaskState,
-    json,
+    A2aError, Event, EventStream, SendMessageResponse, StreamResponse, TaskState,
 };
 
-use crate::client::Route;
-use crate::failure::{Cause, bad_answer, failure, from_egress};
-use crate::sender::Sender;
-use crate::sse::{Leftover, SseDecoder, SseEvent};
+use crate::failure::{bad_answer, cut, from_egress};
+use crate::sender::{Item, Items};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Settings {
-    pub(crate) max_event_bytes: usize,
     /// How long to read on after the end of the task.
     pub(crate) linger: Duration,
+    /// Whether a silence after the first item says nothing: the connection keeps itself alive.
+    pub(crate) bears_silence: bool,
     /// The total limit as it was set, for messages.
     pub(crate) total: Option<Duration>,
 }
 
-/// The events of an open event stream.
+/// The events of an open stream.
 ///
 /// Waits for the first one, so that a refusal in the guise of a stream is an error of the call
 /// (BR-037). The stream ends after a terminal or interrupted state or a message; any other end is
 /// an error, its last item (OP-STRM-09).
 pub(crate) async fn events(
     response: EgressResponse,
-    route: Route,
+    items: Box<dyn Items>,
     settings: Settings,
 ) -> Result<EventStream, A2aError> {
     let mut reading = Reading {
         response,
-        route,
+        items,
         settings,
-        decoder: Some(SseDecoder::new(settings.max_event_bytes)),
         queue: VecDeque::new(),
         reached: Reached::Nothing,
     };
@@ -47,6 +43,9 @@ pub(crate) async fn events(
         Some(first) => first?,
         None => return Err(no_event()),
     };
+    if settings.bears_silence {
+        reading.response.bear_silence();
+    }
     let rest = stream::unfold(reading, |mut reading| async move {
         reading.next().await.map(|item| (item, reading))
     });
@@ -54,28 +53,14 @@ pub(crate) async fn events(
     Ok(Box::pin(stream::StreamExt::chain(first, rest)))
 }
 
-/// A stream call that was answered with one JSON text: an error, or what came of it (BR-043).
-pub(crate) fn single(sender: &dyn Sender, body: &[u8]) -> Result<EventStream, A2aError> {
-    let text = sender.result(body)?;
-    let event = as_event(text)?;
+/// A stream call that was answered as a whole: what came of it as the only item (BR-043).
+pub(crate) fn single(event: Event) -> EventStream {
     let ended = !is_open(&event);
     let mut items = vec![Ok(event)];
     if !ended {
-        items.push(Err(cut()));
+        items.push(Err(ended_early()));
     }
-    Ok(Box::pin(stream::iter(items)))
-}
-
-fn as_event(text: &str) -> Result<Event, A2aError> {
-    if let Ok(response) = json::decode_checked::<StreamResponse>(text) {
-        return Ok(response.into());
-    }
-    match json::decode_checked::<Task>(text) {
-        Ok(task) if !task.id.is_empty() => Ok(StreamResponse::Task(task).into()),
-        _ => Err(bad_answer(
-            "the agent answered a stream call with JSON that is neither a task nor a message",
-        )),
-    }
+    Box::pin(stream::iter(items))
 }
 
 fn is_open(event: &Event) -> bool {
@@ -96,12 +81,8 @@ pub(crate) fn from_sent(sent: SendMessageResponse) -> Result<Event, A2aError> {
     }
 }
 
-fn cut() -> A2aError {
-    failure(
-        ErrorKind::Unavailable,
-        Cause::Cut,
-        "the stream ended before the task did",
-    )
+fn ended_early() -> A2aError {
+    cut("the stream ended before the task did")
 }
 
 fn no_event() -> A2aError {
@@ -114,7 +95,7 @@ enum Reached {
     Nothing,
     /// The last state that was told, if any.
     Open(Option<TaskState>),
-    /// A message, or a terminal state: nothing more is needed.
+    /// A message, a terminal state, or a pause that the agent calls final: nothing more is needed.
     End,
     /// An error has been given, or the body is over.
     Over,
@@ -122,9 +103,8 @@ enum Reached {
 
 struct Reading {
     response: EgressResponse,
-    route: Route,
+    items: Box<dyn Items>,
     settings: Settings,
-    decoder: Option<SseDecoder>,
     queue: VecDeque<Result<Event, A2aError>>,
     reached: Reached,
 }
@@ -153,17 +133,13 @@ impl Reading {
         };
         match chunk {
             Ok(Some(bytes)) => {
-                let Some(decoder) = &mut self.decoder else {
-                    return self.over(None);
-                };
-                match decoder.push(&bytes) {
-                    Ok(events) => events.into_iter().for_each(|event| self.take(&event)),
-                    Err(error) => self.over(Some(bad_answer(error.to_string()))),
+                for item in self.items.push(&bytes) {
+                    self.take(item);
                 }
             }
             Ok(None) => {
-                let leftover = self.decoder.take().map(SseDecoder::finish);
-                let error = self.verdict(leftover.unwrap_or_default());
+                let told = self.items.finish(self.response.trailers());
+                let error = told.or_else(|| self.verdict());
                 self.over(error);
             }
             Err(error) => self.over(Some(from_egress(error, self.settings.total))),
@@ -177,29 +153,26 @@ impl Reading {
         self.reached = Reached::Over;
     }
 
-    fn take(&mut self, event: &SseEvent) {
+    fn take(&mut self, item: Result<Item, A2aError>) {
         if self.reached == Reached::Over {
             return;
         }
-        match self.route.sender.event(event.data.as_bytes()) {
-            Ok(Some(response)) => {
-                let position = event.id.as_deref().and_then(|id| id.parse().ok());
-                self.note(Event::new(position, response));
-            }
-            Ok(None) => tracing::warn!(event.name = %event.event, "unknown item in a stream"),
-            Err(_) if is_foreign(event) => {}
+        match item {
+            Ok(item) => self.note(item),
             Err(error) => self.over(Some(error)),
         }
     }
 
-    fn note(&mut self, event: Event) {
+    fn note(&mut self, item: Item) {
+        let Item { event, is_final } = item;
         let told = match self.reached {
             Reached::Open(state) => state,
             _ => None,
         };
         let state = event.state().or(told);
-        let ended = matches!(event.response(), StreamResponse::Message(_))
-            || state.is_some_and(TaskState::is_terminal);
+        let ends = |state: TaskState| state.is_terminal() || (is_final && state.is_interrupted());
+        let ended =
+            matches!(event.response(), StreamResponse::Message(_)) || state.is_some_and(ends);
         if self.reached != Reached::End {
             self.reached = if ended {
                 Reached::End
@@ -210,39 +183,13 @@ impl Reading {
         self.queue.push_back(Ok(event));
     }
 
-    /// What the end of the body means.
-    fn verdict(&self, leftover: Leftover) -> Option<A2aError> {
-        if self.reached == Reached::End {
-            return None;
-        }
-        let refusal = [leftover.data, leftover.stray]
-            .into_iter()
-            .find_map(|text| self.as_error(text.trim()));
+    /// What the end of the body means, if it tells no error itself.
+    fn verdict(&self) -> Option<A2aError> {
         match self.reached {
-            _ if refusal.is_some() => refusal,
+            Reached::End => None,
             Reached::Nothing => Some(no_event()),
             Reached::Open(Some(state)) if state.is_interrupted() => None,
-            _ => Some(cut()),
+            _ => Some(ended_early()),
         }
     }
-
-    /// The error in a text that was never an event, if it is one.
-    fn as_error(&self, text: &str) -> Option<A2aError> {
-        let value: serde_json::Value = serde_json::from_str(text).ok()?;
-        let object = value.as_object()?;
-        if object.get("error").is_some_and(|error| !error.is_null()) {
-            return self.route.sender.result(text.as_bytes()).err();
-        }
-        let bare = object.get("code").is_some() && object.get("message").is_some();
-        bare.then(|| {
-            self.route
-                .sender
-                .refusal(StatusCode::INTERNAL_SERVER_ERROR, text.as_bytes())
-        })
-    }
-}
-
-/// Whether an event has a name of its own and is thus nothing of A2A (BR-022).
-fn is_foreign(event: &SseEvent) -> bool {
-    !matches!(event.event.as_str(), "" | "message" | "error")
 }

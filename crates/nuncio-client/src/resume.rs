@@ -148,6 +148,15 @@ impl Following {
 
     async fn read(&mut self, mut stream: EventStream) -> Result<()> {
         match stream.next().await {
+            Some(Ok(event)) if self.resumed && tells_nothing_of_before(&event) => {
+                // What happened in between is unknown (V03-06), and what the stream says next may be
+                // in the task already: polls alone lose and double nothing.
+                self.resumed = false;
+                self.attempts = 0;
+                self.polls = 0;
+                self.quiet_since = Instant::now();
+                self.poll_now().await
+            }
             Some(Ok(event)) => {
                 self.mode = Mode::Reading(stream);
                 self.take(event);
@@ -198,9 +207,13 @@ impl Following {
                 Ok(())
             }
             // It has ended, or streams are not to be had: the task itself knows (BR-054, TRAP-05).
+            // Some call a task that has ended a wrong parameter, as in TRAP-03.
             Err(error)
                 if cannot_stream(&error)
-                    || error.kind == ErrorKind::TaskNotFound
+                    || matches!(
+                        error.kind,
+                        ErrorKind::TaskNotFound | ErrorKind::InvalidParams
+                    )
                     || cause(&error) == Some(Cause::BadAnswer) =>
             {
                 self.polls = 0;
@@ -329,6 +342,16 @@ impl Following {
         let wakes = Instant::now() + delay;
         tokio::time::sleep_until(self.ends.map_or(wakes, |ends| wakes.min(ends))).await;
     }
+}
+
+/// Whether the first event of a subscription leaves open how the task came to it: 0.3 need not begin
+/// with the task.
+fn tells_nothing_of_before(event: &Event) -> bool {
+    let whole = matches!(
+        event.response(),
+        StreamResponse::Task(_) | StreamResponse::Message(_)
+    );
+    !whole && event.position.is_none()
 }
 
 /// Whether polling further would show nothing new by itself.

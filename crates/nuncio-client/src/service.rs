@@ -24,9 +24,16 @@ impl Client {
             if operation.kind().steers_work() {
                 self.check_extensions(&call)?;
             }
-            let outcome = self.exchange(&call, operation).await?;
+            let outcome = self.exchange(&call, &operation).await?;
             take(outcome).ok_or_else(|| bad_answer("the answer belongs to another operation"))
         })
+    }
+
+    async fn open_stream(&self, call: &Call, operation: &Operation) -> Result<EventStream> {
+        match self.exchange(call, operation).await? {
+            Outcome::Stream(stream) => Ok(stream),
+            _ => Err(bad_answer("the answer belongs to another operation")),
+        }
     }
 
     /// OP-CANC-03: a second cancel of a canceled task is a success, whatever the agent says.
@@ -46,6 +53,15 @@ impl Client {
             other => other,
         }
     }
+}
+
+/// Leaves out messages that were not asked for: 0.3 over gRPC cannot ask for none (V03-07).
+fn with_history(mut task: Task, most: Option<i32>) -> Task {
+    if let Some(most) = most.and_then(|most| usize::try_from(most).ok()) {
+        let more = task.history.len().saturating_sub(most);
+        task.history.drain(..more);
+    }
+    task
 }
 
 fn task(outcome: Outcome) -> Option<Task> {
@@ -85,13 +101,17 @@ impl AgentService for Client {
     ) -> Reply<'_, EventStream> {
         Box::pin(async move {
             self.check_extensions(&call)?;
-            self.open_stream(&call, Operation::SendStreamingMessage(request))
+            self.open_stream(&call, &Operation::SendStreamingMessage(request))
                 .await
         })
     }
 
     fn get_task(&self, call: Call, request: GetTaskRequest) -> Reply<'_, Task> {
-        self.run(call, Operation::GetTask(request), task)
+        Box::pin(async move {
+            let most = request.history_length;
+            let got = self.run(call, Operation::GetTask(request), task).await;
+            got.map(|task| with_history(task, most))
+        })
     }
 
     fn list_tasks(&self, call: Call, request: ListTasksRequest) -> Reply<'_, ListTasksResponse> {
@@ -115,7 +135,7 @@ impl AgentService for Client {
         request: SubscribeToTaskRequest,
     ) -> Reply<'_, EventStream> {
         Box::pin(async move {
-            self.open_stream(&call, Operation::SubscribeToTask(request))
+            self.open_stream(&call, &Operation::SubscribeToTask(request))
                 .await
         })
     }

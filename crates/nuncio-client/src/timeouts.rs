@@ -5,7 +5,8 @@ use std::time::Duration;
 /// The limits of a client or of one call; `None` sets no limit.
 ///
 /// The defaults let an agent think for ten minutes before its first byte, and bear two minutes of
-/// silence in a stream (any bytes count, keep-alives too). Which limit was hit stands in the
+/// silence in a stream (any bytes count, keep-alives too). In gRPC the connection keeps itself alive
+/// beside its streams, so that silence counts until the first event only. Which limit was hit stands in the
 /// error; see [`crate::cause`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {

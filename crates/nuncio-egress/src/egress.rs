@@ -1,10 +1,9 @@
 //! The door itself.
 
 use std::error::Error;
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Once, OnceLock};
 use std::time::Duration;
 
-use ipnet::IpNet;
 use tokio::time::Instant;
 use url::Url;
 
@@ -19,8 +18,25 @@ use crate::{
 pub struct Egress {
     policy: Arc<EgressPolicy>,
     resolver: GuardedResolver,
+    any: Clients,
+    /// Made when first needed: few speak gRPC, and making it reads the system's certificates.
+    http2: Arc<OnceLock<Result<Clients, EgressError>>>,
+}
+
+/// The clients for one way to speak HTTP.
+#[derive(Debug, Clone)]
+struct Clients {
     direct: reqwest::Client,
     proxied: Option<reqwest::Client>,
+}
+
+/// Which HTTP is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Speaking {
+    /// What the server prefers; HTTP/1.1 without TLS.
+    Any,
+    /// HTTP/2 from the first byte.
+    Http2,
 }
 
 impl Egress {
@@ -41,22 +57,15 @@ impl Egress {
         resolver: Arc<dyn Resolve>,
     ) -> Result<Self, EgressError> {
         install_crypto_provider();
-        let allow: Arc<[IpNet]> = policy.allow.clone().into();
-        let guarded = |allow| GuardedResolver {
-            inner: Arc::clone(&resolver),
-            allow,
+        let resolver = GuardedResolver {
+            inner: resolver,
+            allow: Some(policy.allow.clone().into()),
         };
-        let direct = build(&policy, guarded(Some(Arc::clone(&allow))), None)?;
-        let proxied = policy
-            .proxy
-            .as_ref()
-            .map(|proxy| build(&policy, guarded(None), Some(&proxy.url)))
-            .transpose()?;
         Ok(Self {
+            any: Clients::new(&policy, &resolver, Speaking::Any)?,
+            http2: Arc::default(),
             policy: Arc::new(policy),
-            resolver: guarded(Some(allow)),
-            direct,
-            proxied,
+            resolver,
         })
     }
 
@@ -122,7 +131,7 @@ impl Egress {
         let started = Instant::now();
         let limits = request.timeouts;
         let origin = shown(&request.url);
-        let (client, proxy) = self.route(&request.url);
+        let (client, proxy) = self.route(&request)?;
         let total = limits.total.map(|after| (started + after, after));
         let first = limits
             .first_byte
@@ -141,24 +150,39 @@ impl Egress {
             }
         };
         let inner = answer.map_err(|error| self.explain(&error, origin.clone(), proxy.clone()))?;
+        let inner = http::Response::from(inner);
         wire::head(&inner, started.elapsed());
         Ok(EgressResponse {
+            wire: wire::Body::of(inner.headers()),
             inner,
+            trailers: None,
             origin,
             proxy,
             idle: limits.idle,
             total,
             max_bytes: self.policy.max_response_bytes,
-            wire: wire::Body::default(),
         })
     }
 
-    /// The client for a URL, and the proxy it goes through.
-    fn route(&self, url: &Url) -> (&reqwest::Client, Option<String>) {
-        match (&self.proxied, &self.policy.proxy) {
-            (Some(client), Some(proxy)) if !proxy.is_bypassed(url) => (client, Some(proxy.shown())),
-            _ => (&self.direct, None),
-        }
+    /// The client for a request, and the proxy it goes through.
+    fn route(
+        &self,
+        request: &EgressRequest,
+    ) -> Result<(&reqwest::Client, Option<String>), EgressError> {
+        let clients = if request.http2_only {
+            let made = self
+                .http2
+                .get_or_init(|| Clients::new(&self.policy, &self.resolver, Speaking::Http2));
+            made.as_ref().map_err(Clone::clone)?
+        } else {
+            &self.any
+        };
+        Ok(match (&clients.proxied, &self.policy.proxy) {
+            (Some(client), Some(proxy)) if !proxy.is_bypassed(&request.url) => {
+                (client, Some(proxy.shown()))
+            }
+            _ => (&clients.direct, None),
+        })
     }
 
     fn explain(
@@ -204,6 +228,28 @@ impl Egress {
     }
 }
 
+impl Clients {
+    fn new(
+        policy: &EgressPolicy,
+        guarded: &GuardedResolver,
+        speaking: Speaking,
+    ) -> Result<Self, EgressError> {
+        let unguarded = || GuardedResolver {
+            inner: Arc::clone(&guarded.inner),
+            allow: None,
+        };
+        let proxied = policy
+            .proxy
+            .as_ref()
+            .map(|proxy| build(policy, unguarded(), Some(&proxy.url), speaking))
+            .transpose()?;
+        Ok(Self {
+            direct: build(policy, guarded.clone(), None, speaking)?,
+            proxied,
+        })
+    }
+}
+
 /// A moment, the limit that is hit then, and its value.
 pub(crate) type Nearest = Option<(Instant, Limit, Duration)>;
 
@@ -229,10 +275,15 @@ fn install_crypto_provider() {
     });
 }
 
+/// How often a connection with open calls is asked whether it is alive: servers of gRPC hang up on
+/// whoever asks more often than every five minutes (GRPC-07).
+const KEEP_ALIVE: Duration = Duration::from_secs(310);
+
 fn build(
     policy: &EgressPolicy,
     resolver: GuardedResolver,
     proxy: Option<&Url>,
+    speaking: Speaking,
 ) -> Result<reqwest::Client, EgressError> {
     let setup = |error: reqwest::Error| EgressError::Setup(innermost(&error));
     let mut builder = reqwest::Client::builder()
@@ -244,6 +295,11 @@ fn build(
         .tls_danger_accept_invalid_certs(policy.accept_any_certificate)
         .user_agent(&policy.user_agent)
         .dns_resolver(Arc::new(resolver));
+    if speaking == Speaking::Http2 {
+        builder = builder
+            .http2_prior_knowledge()
+            .http2_keep_alive_interval(KEEP_ALIVE);
+    }
     if let Some(url) = proxy {
         builder = builder.proxy(reqwest::Proxy::all(url.clone()).map_err(setup)?);
     }

@@ -45,6 +45,9 @@ pub struct EgressRequest {
     pub body: Bytes,
     /// The limits.
     pub timeouts: Timeouts,
+    /// Whether nothing but HTTP/2 will do, as gRPC wants it: without TLS it is spoken from the first
+    /// byte. No proxy carries that without TLS.
+    pub http2_only: bool,
     secret_query: SecretQuery,
 }
 
@@ -69,6 +72,7 @@ impl EgressRequest {
             headers: HeaderMap::new(),
             body: Bytes::new(),
             timeouts: Timeouts::default(),
+            http2_only: false,
             secret_query: SecretQuery::default(),
         }
     }
@@ -104,6 +108,13 @@ impl EgressRequest {
     #[must_use]
     pub fn timeouts(mut self, timeouts: Timeouts) -> Self {
         self.timeouts = timeouts;
+        self
+    }
+
+    /// The same request over HTTP/2 and nothing else.
+    #[must_use]
+    pub fn http2_only(mut self) -> Self {
+        self.http2_only = true;
         self
     }
 

@@ -29,17 +29,33 @@ pub(crate) fn request(request: &EgressRequest) {
     }
     tracing::trace!(target: TARGET, "> {} {url}", request.method);
     headers('>', &request.headers);
+    if is_binary(&request.headers) {
+        tracing::trace!(target: TARGET, "> ({} bytes)", request.body.len());
+        return;
+    }
     for line in String::from_utf8_lossy(&request.body).lines() {
         tracing::trace!(target: TARGET, "> {line}");
     }
 }
 
-pub(crate) fn head(response: &reqwest::Response, took: Duration) {
+pub(crate) fn head<B>(response: &http::Response<B>, took: Duration) {
     if is_watched() {
         let status = response.status();
         tracing::trace!(target: TARGET, "< {status} after {} ms", took.as_millis());
         headers('<', response.headers());
     }
+}
+
+pub(crate) fn trailers(trailers: &HeaderMap) {
+    if is_watched() {
+        headers('<', trailers);
+    }
+}
+
+/// Whether bodies are of gRPC, which nobody can read.
+fn is_binary(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE);
+    kind.is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
 }
 
 fn headers(arrow: char, headers: &HeaderMap) {
@@ -55,12 +71,21 @@ fn headers(arrow: char, headers: &HeaderMap) {
 }
 
 /// A body on its way in, told line by line: a secret that is cut in two would not be recognised.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Body {
     unfinished: BytesMut,
+    is_binary: bool,
 }
 
 impl Body {
+    /// The body that belongs to these headers.
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
+        Self {
+            unfinished: BytesMut::new(),
+            is_binary: is_binary(headers),
+        }
+    }
+
     /// Takes a piece, or the end.
     pub(crate) fn read(&mut self, piece: Option<&[u8]>) {
         if !is_watched() {
@@ -69,6 +94,10 @@ impl Body {
         let Some(piece) = piece else {
             return self.finish();
         };
+        if self.is_binary {
+            tracing::trace!(target: TARGET, "< ({} bytes)", piece.len());
+            return;
+        }
         self.unfinished.extend_from_slice(piece);
         while let Some(end) = self.unfinished.iter().position(|byte| *byte == b'\n') {
             tell(&self.unfinished.split_to(end + 1));

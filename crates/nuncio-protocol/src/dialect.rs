@@ -196,6 +196,11 @@ pub trait RestDialect: Dialect {
     /// Writes an error body.
     fn encode_error(&self, error: &A2aError, profile: StatusProfile) -> String;
 
+    /// Reads an error body of any shape met in the wild, under an HTTP status (ERR-04, ERR-05).
+    ///
+    /// Never fails: what tells nothing leaves what the status tells.
+    fn decode_error(&self, status: u16, body: &[u8]) -> A2aError;
+
     /// Whether bodies may be of type `application/a2a+json`; else they are `application/json`.
     fn has_own_media_type(&self) -> bool;
 }

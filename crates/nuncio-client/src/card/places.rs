@@ -1,6 +1,8 @@
 //! Where a card may be, given an address that people pass around.
 
-use url::{Host, Url};
+use url::Url;
+
+use crate::address::is_local;
 
 const WELL_KNOWN: &str = "/.well-known/agent-card.json";
 const LEGACY: &str = "/.well-known/agent.json";
@@ -19,15 +21,6 @@ pub(crate) fn parse(asked: &str) -> Option<Url> {
         }
     };
     matches!(url.scheme(), "http" | "https").then_some(url)
-}
-
-fn is_local(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
-        Some(Host::Ipv4(address)) => address.is_loopback() || address.is_unspecified(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
 }
 
 /// The addresses to ask, in order.

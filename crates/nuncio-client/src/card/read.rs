@@ -1,13 +1,13 @@
 //! Reading the cards of strangers: what cannot be read is left out with a warning.
 
-use nuncio_protocol::{AgentCard, AgentInterface, Binding, json};
+use nuncio_protocol::{AgentCard, json, v0_3};
 use serde_json::{Map, Value};
 
 /// Reads a card from JSON text, with warnings about what is odd in it.
 ///
-/// Members and list entries that cannot be read are left out (CARD-05, CARD-09); the addresses of
-/// a card of protocol 0.3 are listed as interfaces of that version, so that an error can name
-/// them (MAP-02).
+/// Members and list entries that cannot be read are left out (CARD-05, CARD-09). A card of protocol
+/// 0.2 or 0.3 is read as one of 1.0 whose interfaces are of version 0.3; a card for both versions
+/// as one of 1.0 with the interfaces of 0.3 that it does not list (MAP-02).
 ///
 /// # Errors
 /// Says in a sentence why the text is no agent card at all.
@@ -31,14 +31,13 @@ pub fn read(text: &str) -> Result<(AgentCard, Vec<String>), String> {
             .filter_map(|(name, value)| readable(&name, value, &mut warnings))
             .collect();
     }
-    let mut card = decode(&object)?;
-    add_older_interfaces(&object, &mut card);
+    let card = decode(&object)?;
     check(&card, &mut warnings);
     Ok((card, warnings))
 }
 
 fn decode(object: &Map<String, Value>) -> Result<AgentCard, String> {
-    json::decode(json::encode(object).as_bytes()).map_err(|error| {
+    v0_3::card::decode(&Value::Object(object.clone())).map_err(|error| {
         if error.path.is_empty() {
             error.to_string()
         } else {
@@ -74,29 +73,6 @@ fn readable(name: &str, value: Value, warnings: &mut Vec<String>) -> Option<(Str
     warnings.push(format!("a part of the card is left out: {why}"));
     kept.filter(|kept| fits(kept.clone()).is_ok())
         .map(|kept| (name.to_owned(), kept))
-}
-
-/// Lists the addresses of protocol 0.3 that the card has not listed otherwise.
-fn add_older_interfaces(object: &Map<String, Value>, card: &mut AgentCard) {
-    let text = |value: &Value, name: &str| value.get(name)?.as_str().map(str::to_owned);
-    let whole = Value::Object(object.clone());
-    let main = text(&whole, "url").map(|url| (url, text(&whole, "preferredTransport")));
-    let others = object.get("additionalInterfaces").and_then(Value::as_array);
-    let others = others
-        .into_iter()
-        .flatten()
-        .filter_map(|entry| Some((text(entry, "url")?, text(entry, "transport"))));
-    for (url, transport) in main.into_iter().chain(others) {
-        let known = card.supported_interfaces.iter().any(|i| i.url == url);
-        if !known {
-            let mut interface = AgentInterface::new(url, Binding::JsonRpc);
-            if let Some(transport) = transport {
-                interface.protocol_binding = transport;
-            }
-            "0.3".clone_into(&mut interface.protocol_version);
-            card.supported_interfaces.push(interface);
-        }
-    }
 }
 
 fn check(card: &AgentCard, warnings: &mut Vec<String>) {

@@ -1,21 +1,24 @@
-//! How an operation is framed, once per binding. Sending itself is `exchange`'s.
+//! How an operation is framed, once per binding. How its version spells it is the dialect's, and
+//! sending itself is `exchange`'s.
 
+mod grpc;
+mod json;
 mod json_rpc;
 mod push_shapes;
 mod rest;
 
 use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, StatusCode};
-use nuncio_protocol::json::{self, DecodeError};
-use nuncio_protocol::{
-    A2aError, Binding, ErrorKind, Operation, OperationKind, Outcome, StreamResponse,
-};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use nuncio_protocol::dialect::{self, Dialect};
+use nuncio_protocol::{A2aError, Binding, Event, Operation, OperationKind, Outcome};
 use url::Url;
 
 use crate::choose::Choice;
-use crate::failure::bad_answer;
+use crate::headers::retry_after;
 
 /// An HTTP request without the headers that all bindings share.
 #[derive(Debug, Clone)]
@@ -25,8 +28,27 @@ pub(crate) struct Prepared {
     pub(crate) body: Bytes,
 }
 
+/// An answer that has been read to its end.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    pub(crate) trailers: Option<HeaderMap>,
+}
+
+/// How large things may be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sizes {
+    pub(crate) max_response_bytes: u64,
+    pub(crate) max_event_bytes: usize,
+}
+
 /// The framing of one interface.
 pub(crate) trait Sender: Send + Sync + fmt::Debug {
+    /// What all dialects of the interface's version have in common.
+    fn dialect(&self) -> &dyn Dialect;
+
     /// Writes an operation.
     fn prepare(&self, operation: &Operation) -> Result<Prepared, A2aError>;
 
@@ -35,107 +57,73 @@ pub(crate) trait Sender: Send + Sync + fmt::Debug {
         None
     }
 
-    /// The media types an answer may have.
-    fn accept(&self) -> &'static str;
+    /// The headers that belong to the binding; `left` is the time that the call has.
+    fn headers(&self, method: &Method, left: Option<Duration>) -> HeaderMap;
 
-    /// Takes the envelope off: gives the JSON text of a result, or the agent's error.
-    fn result<'a>(&self, body: &'a [u8]) -> Result<&'a str, A2aError>;
-
-    /// Reads the body of an answer whose status says that something failed.
-    fn refusal(&self, status: StatusCode, body: &[u8]) -> A2aError;
-
-    /// Reads the result of an operation that does not stream.
-    fn outcome(&self, kind: OperationKind, body: &[u8]) -> Result<Outcome, A2aError> {
-        if kind == OperationKind::DeleteTaskPushNotificationConfig && body.trim_ascii().is_empty() {
-            return Ok(Outcome::Deleted);
-        }
-        decode_outcome(kind, self.result(body)?)
+    /// Whether nothing but HTTP/2 will do.
+    fn is_http2_only(&self) -> bool {
+        false
     }
 
-    /// Reads one item of a stream; `None` for a kind of item that a newer peer may send (JSON-07).
-    fn event(&self, data: &[u8]) -> Result<Option<StreamResponse>, A2aError> {
-        let text = self.result(data)?;
-        match json::decode_checked(text) {
-            Ok(response) => Ok(Some(response)),
-            Err(_) if is_unknown_item(text) => Ok(None),
-            Err(error) => Err(unreadable(&error)),
-        }
+    /// How long the agent asks to wait, if it did not begin and says so at once.
+    fn declined(&self, status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
+        let declined = [
+            StatusCode::SERVICE_UNAVAILABLE,
+            StatusCode::TOO_MANY_REQUESTS,
+        ]
+        .contains(&status);
+        retry_after(headers).filter(|_| declined)
     }
+
+    /// Reads the answer to an operation that does not stream, or the agent's error.
+    fn outcome(&self, kind: OperationKind, answer: &Answer) -> Result<Outcome, A2aError>;
+
+    /// How to read the body as a stream; `None` if it is none and must be read as a whole.
+    fn items(
+        &self,
+        status: StatusCode,
+        headers: &HeaderMap,
+        sizes: Sizes,
+    ) -> Option<Box<dyn Items>>;
+
+    /// Reads what answered a stream call as a whole: an error, or what came of it (BR-043).
+    fn only_item(&self, answer: &Answer) -> Result<Event, A2aError>;
+
+    /// What is told of an answer that is larger than allowed.
+    fn too_large(&self, error: A2aError) -> A2aError {
+        error
+    }
+}
+
+/// Cuts the body of a stream into its items, however the network has split it.
+pub(crate) trait Items: Send {
+    /// Takes the next bytes and gives the items that they complete; nothing counts after an error.
+    fn push(&mut self, bytes: &Bytes) -> Vec<Result<Item, A2aError>>;
+
+    /// Ends the body: gives the error that it ended with, if it tells one.
+    fn finish(&mut self, trailers: Option<&HeaderMap>) -> Option<A2aError>;
+}
+
+/// One item of a stream.
+#[derive(Debug, Clone)]
+pub(crate) struct Item {
+    pub(crate) event: Event,
+    /// Whether the agent says that it is the last one, as 0.3 does.
+    pub(crate) is_final: bool,
 }
 
 /// The sender for an interface.
-pub(crate) fn sender(choice: &Choice) -> Box<dyn Sender> {
+pub(crate) fn sender(choice: &Choice) -> Arc<dyn Sender> {
+    let (url, version) = (choice.url.clone(), choice.version);
     match choice.binding {
-        Binding::HttpJson => Box::new(rest::Rest::new(choice.url.clone())),
-        _ => Box::new(json_rpc::JsonRpc::new(choice.url.clone())),
+        Binding::JsonRpc => json::sender(json_rpc::JsonRpc::new(url, dialect::json_rpc(version))),
+        Binding::HttpJson => json::sender(rest::Rest::new(url, dialect::rest(version))),
+        Binding::Grpc => Arc::new(grpc::Grpc::new(url, dialect::grpc(version))),
     }
 }
 
-fn decode_outcome(kind: OperationKind, text: &str) -> Result<Outcome, A2aError> {
-    use OperationKind::{
-        CancelTask, CreateTaskPushNotificationConfig, DeleteTaskPushNotificationConfig,
-        GetExtendedAgentCard, GetTask, GetTaskPushNotificationConfig,
-        ListTaskPushNotificationConfigs, ListTasks, SendMessage, SendStreamingMessage,
-        SubscribeToTask,
-    };
-    let outcome = match kind {
-        SendMessage => json::decode_checked(text).map(Outcome::Sent),
-        GetTask | CancelTask => json::decode_checked(text).map(Outcome::Task),
-        ListTasks => json::decode_checked(text).map(Outcome::Tasks),
-        CreateTaskPushNotificationConfig | GetTaskPushNotificationConfig => {
-            json::decode_checked(&push_shapes::config(text)).map(Outcome::PushConfig)
-        }
-        ListTaskPushNotificationConfigs => {
-            json::decode_checked(&push_shapes::configs(text)).map(Outcome::PushConfigs)
-        }
-        DeleteTaskPushNotificationConfig => Ok(Outcome::Deleted),
-        GetExtendedAgentCard => {
-            let (card, _) = crate::card::read(text).map_err(bad_answer)?;
-            Ok(Outcome::Card(Box::new(card)))
-        }
-        SendStreamingMessage | SubscribeToTask => {
-            return Err(bad_answer("a stream was expected"));
-        }
-    };
-    outcome.map_err(|error| unreadable(&error))
-}
-
-fn unreadable(error: &DecodeError) -> A2aError {
-    let at = if error.path.is_empty() {
-        String::new()
-    } else {
-        format!(" at {}", error.path)
-    };
-    bad_answer(format!("the agent's answer cannot be read{at}: {error}"))
-}
-
-/// Whether a text is an object with none of the members that items have in this version.
-fn is_unknown_item(text: &str) -> bool {
-    const KNOWN: &[&str] = &[
-        "task",
-        "message",
-        "statusUpdate",
-        "status_update",
-        "artifactUpdate",
-        "artifact_update",
-        "error",
-    ];
-    let read: Result<serde_json::Map<String, serde_json::Value>, _> = serde_json::from_str(text);
-    read.is_ok_and(|object| {
-        KNOWN
-            .iter()
-            .all(|name| object.get(*name).is_none_or(serde_json::Value::is_null))
-    })
-}
-
-/// Lets the HTTP status tell apart the kinds that share one JSON-RPC code (ERR-04).
-///
-/// A kind with a reason of its own is never touched.
-fn refine(mut error: A2aError, status: StatusCode) -> A2aError {
-    let by_status = ErrorKind::from_http_status(status.as_u16());
-    let same_code = by_status.json_rpc_code() == error.kind.json_rpc_code();
-    if error.kind.reason().is_none() && same_code {
-        error.kind = by_status;
-    }
-    error
+fn single_header(name: header::HeaderName, value: &'static str) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(name, HeaderValue::from_static(value));
+    headers
 }

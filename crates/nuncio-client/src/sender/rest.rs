@@ -1,29 +1,38 @@
 //! The HTTP+JSON binding. Spec: §11
 
 use http::{Method, StatusCode};
-use nuncio_protocol::v1::rest;
-use nuncio_protocol::{A2aError, Operation, json};
+use nuncio_protocol::dialect::{Dialect, RestDialect};
+use nuncio_protocol::{
+    A2aError, ErrorKind, Operation, OperationKind, Outcome, StreamResponse, Version, json,
+};
 use serde_json::Value;
 use url::Url;
 
-use super::{Prepared, Sender, refine};
+use super::Prepared;
+use super::json::{Framing, refine};
 use crate::failure::{bad_answer, of_the_agent};
 
 #[derive(Debug)]
 pub(super) struct Rest {
     base: Url,
+    dialect: &'static dyn RestDialect,
 }
 
 impl Rest {
-    pub(super) fn new(base: Url) -> Self {
-        Self { base }
+    pub(super) fn new(base: Url, dialect: &'static dyn RestDialect) -> Self {
+        Self { base, dialect }
     }
 
     /// The address of a path and query below the base; a query of the base itself is kept.
     fn url(&self, target: &str) -> Option<Url> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         let mut url = self.base.clone();
-        let whole = format!("{}{path}", self.base.path().trim_end_matches('/'));
+        let mut base = self.base.path().trim_end_matches('/');
+        if path.starts_with("/v1/") {
+            // Some cards of 0.3 name the address with the prefix that belongs to the paths.
+            base = base.strip_suffix("/v1").unwrap_or(base);
+        }
+        let whole = format!("{base}{path}");
         url.set_path(&whole);
         url.set_fragment(None);
         let queries = [self.base.query().unwrap_or_default(), query];
@@ -34,49 +43,97 @@ impl Rest {
         (url.path() == whole).then_some(url)
     }
 
-    fn prepare_as(&self, operation: &Operation, method: Option<Method>) -> Option<Prepared> {
-        let request = rest::encode_request(operation);
-        Some(Prepared {
-            method: method.or_else(|| request.method.parse().ok())?,
-            url: self.url(&request.target)?,
+    fn prepare_as(
+        &self,
+        operation: &Operation,
+        method: Option<Method>,
+    ) -> Result<Prepared, A2aError> {
+        let request = self.dialect.encode_request(operation)?;
+        let url = self.url(&request.target);
+        let url = url.ok_or_else(|| A2aError::invalid_field("id", "cannot stand in the path"))?;
+        let own = || request.method.parse().map_err(|_| A2aError::internal());
+        Ok(Prepared {
+            method: method.map_or_else(own, Ok)?,
+            url,
             body: request.body.unwrap_or_default().into(),
         })
     }
 }
 
-impl Sender for Rest {
+impl Framing for Rest {
+    fn dialect(&self) -> &dyn Dialect {
+        self.dialect
+    }
+
     fn prepare(&self, operation: &Operation) -> Result<Prepared, A2aError> {
         self.prepare_as(operation, None)
-            .ok_or_else(|| A2aError::invalid_field("id", "cannot stand in the path of a URL"))
     }
 
     fn prepare_otherwise(&self, operation: &Operation) -> Option<Prepared> {
         match operation {
-            Operation::SubscribeToTask(_) => self.prepare_as(operation, Some(Method::GET)),
+            Operation::SubscribeToTask(_) => self.prepare_as(operation, Some(Method::GET)).ok(),
             _ => None,
         }
     }
 
     fn accept(&self) -> &'static str {
-        "application/a2a+json, application/json, text/event-stream"
+        if self.dialect.has_own_media_type() {
+            "application/a2a+json, application/json, text/event-stream"
+        } else {
+            "application/json, text/event-stream"
+        }
     }
 
     fn result<'a>(&self, body: &'a [u8]) -> Result<&'a str, A2aError> {
         let text = json::check(body)
             .map_err(|error| bad_answer(format!("the agent's answer cannot be read: {error}")))?;
-        if text.contains("\"error\"") && is_error(text) {
-            return Err(of_the_agent(rest::decode_error(500, body)));
+        if is_error(text) {
+            return Err(of_the_agent(self.dialect.decode_error(500, body)));
         }
         Ok(text)
     }
 
+    fn decode_result(&self, kind: OperationKind, result: &str) -> Result<Outcome, A2aError> {
+        self.dialect.decode_result(kind, result.as_bytes())
+    }
+
+    fn decode_event(&self, result: &str) -> Result<Option<StreamResponse>, A2aError> {
+        self.dialect.decode_event(result.as_bytes())
+    }
+
     fn refusal(&self, status: StatusCode, body: &[u8]) -> A2aError {
-        let error = rest::decode_error(status.as_u16(), body);
-        refine(of_the_agent(error), status)
+        let mut error = refine(
+            of_the_agent(self.dialect.decode_error(status.as_u16(), body)),
+            status,
+        );
+        if self.dialect.version() == Version::V0_3
+            && let Some(kind) = by_words(status, &error)
+        {
+            error.kind = kind;
+        }
+        error
     }
 }
 
+/// What an error is that one SDK of 0.3 tells by its status and its words alone (ERR-04).
+fn by_words(status: StatusCode, error: &A2aError) -> Option<ErrorKind> {
+    let untold = matches!(error.kind, ErrorKind::MethodNotFound | ErrorKind::Internal);
+    match status {
+        StatusCode::NOT_FOUND if untold && error.message.starts_with("Task ") => {
+            Some(ErrorKind::TaskNotFound)
+        }
+        StatusCode::CONFLICT if untold => Some(ErrorKind::TaskNotCancelable),
+        _ => None,
+    }
+}
+
+/// Whether a text is an error in either version's form, whatever the status said.
 fn is_error(text: &str) -> bool {
+    if !text.contains("\"error\"") && !text.contains("\"code\"") {
+        return false;
+    }
     let read: Result<Value, _> = serde_json::from_str(text);
-    read.is_ok_and(|value| value["error"].is_object())
+    read.is_ok_and(|value| {
+        value["error"].is_object() || (value["code"].is_i64() && value["message"].is_string())
+    })
 }

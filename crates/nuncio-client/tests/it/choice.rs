@@ -1,8 +1,12 @@
 //! Which interface is used, and when the next one (CARD-03, CARD-04).
 
 use nuncio_client::{Cause, ConnectError, cause};
-use nuncio_protocol::{AgentInterface, AgentService as _, Binding, ErrorKind};
+use nuncio_protocol::{
+    A2aError, AgentInterface, AgentService as _, Binding, ErrorKind, GetTaskRequest,
+    ListTasksRequest, Operation, Outcome, SendMessageResponse, Task, Version,
+};
 
+use crate::agent::{Agent, Reply};
 use crate::support::{Answer, Fake, Request, builder, call, hello, task_item};
 
 /// An address where nobody listens.
@@ -91,4 +95,97 @@ async fn br_171_a_cards_private_addresses_are_refused() {
     assert_eq!(cause(&error), Some(Cause::Refused));
     assert!(!error.message.contains("127.0.0.1"), "{}", error.message);
     assert_eq!(fake.requests().len(), 0);
+}
+
+/// Agents that know their version only, and cards that list both.
+async fn two_versions(newest: impl Fn() -> Reply + Send + 'static) -> (Agent, Agent) {
+    let newer = Agent::start(Version::V1_0, move |_| newest()).await;
+    let older = Agent::start(Version::V0_3, |asked| match asked.operation {
+        Operation::SendMessage(_) => {
+            let mut task = Task::default();
+            (task.id, task.context_id) = ("t1".into(), Some("c1".into()));
+            Reply::Outcome(Outcome::Sent(SendMessageResponse::Task(task)))
+        }
+        _ => Reply::Error(A2aError::new(ErrorKind::TaskNotFound, "no such task")),
+    })
+    .await;
+    (newer, older)
+}
+
+/// VER-09: the step down is remembered and told, and a pinned version forbids it.
+#[tokio::test]
+async fn ver_09_an_agent_that_refuses_the_version_is_asked_in_an_older_one() {
+    for binding in [Binding::JsonRpc, Binding::HttpJson, Binding::Grpc] {
+        for kind in [ErrorKind::VersionNotSupported, ErrorKind::MethodNotFound] {
+            let refusal = move || Reply::Error(A2aError::new(kind, "not in this version"));
+            let (newer, older) = two_versions(refusal).await;
+            let mut card = older.card(binding);
+            card.supported_interfaces.push(newer.interface(binding));
+            let client = builder().build(card.clone()).unwrap();
+            assert_eq!(client.version(), Version::V1_0);
+            // A task that is not there proves nothing about versions: the next call begins anew.
+            let error = client.get_task(call(), GetTaskRequest::new("t1")).await;
+            assert_eq!(error.unwrap_err().kind, ErrorKind::TaskNotFound);
+            assert_eq!(client.version(), Version::V1_0);
+            client.send_message(call(), hello()).await.unwrap();
+            assert_eq!(client.version(), Version::V0_3);
+            assert_eq!(client.interface().protocol_version, "0.3");
+            client.send_message(call(), hello()).await.unwrap();
+            assert_eq!(
+                (newer.asked().len(), older.asked().len()),
+                (2, 3),
+                "{binding} {kind:?}"
+            );
+            let pinned = builder().versions([Version::V1_0]).build(card).unwrap();
+            let error = pinned.send_message(call(), hello()).await.unwrap_err();
+            assert_eq!(error.kind, kind);
+            assert_eq!(older.asked().len(), 3);
+        }
+    }
+}
+
+/// An unknown method that not every agent has, or another error, is no matter of versions.
+#[tokio::test]
+async fn ver_09_other_errors_lead_to_no_older_version() {
+    for (kind, listing) in [
+        (ErrorKind::MethodNotFound, true),
+        (ErrorKind::UnsupportedOperation, false),
+        (ErrorKind::InvalidRequest, false),
+    ] {
+        let (newer, older) = two_versions(move || Reply::Error(A2aError::new(kind, "no"))).await;
+        let mut card = newer.card(Binding::JsonRpc);
+        card.supported_interfaces
+            .push(older.interface(Binding::JsonRpc));
+        let client = builder().build(card).unwrap();
+        let error = if listing {
+            client
+                .list_tasks(call(), ListTasksRequest::default())
+                .await
+                .err()
+        } else {
+            client.send_message(call(), hello()).await.err()
+        };
+        assert_eq!(error.unwrap().kind, kind);
+        assert_eq!(older.asked().len(), 0, "{kind:?}");
+    }
+}
+
+/// Neither version: the newest one's answer is told.
+#[tokio::test]
+async fn ver_09_the_newest_version_says_why_if_none_is_known() {
+    let refusal = || {
+        Reply::Error(A2aError::new(
+            ErrorKind::VersionNotSupported,
+            "1.0 is unknown",
+        ))
+    };
+    let (newer, _) = two_versions(refusal).await;
+    let mut card = newer.card(Binding::JsonRpc);
+    let mut older = AgentInterface::new(dead().await, Binding::JsonRpc);
+    "0.3".clone_into(&mut older.protocol_version);
+    card.supported_interfaces.push(older);
+    let client = builder().build(card).unwrap();
+    let error = client.send_message(call(), hello()).await.unwrap_err();
+    assert_eq!(error.message, "1.0 is unknown");
+    assert_eq!(client.version(), Version::V1_0);
 }

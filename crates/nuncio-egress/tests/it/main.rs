@@ -4,6 +4,7 @@
 
 mod addresses;
 mod answers;
+mod http2;
 mod proxies;
 mod resolution;
 mod support;

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::{fs, thread};
 
-use nuncio_egress::{EgressError, EgressPolicy};
+use nuncio_egress::{EgressError, EgressPolicy, EgressRequest};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -81,4 +81,31 @@ async fn a_bad_certificate_is_refused_unless_any_is_accepted() {
 fn no_policy_accepts_any_certificate_by_itself() {
     assert!(!EgressPolicy::default().accept_any_certificate);
     assert!(!EgressPolicy::open().accept_any_certificate);
+}
+
+/// gRPC needs HTTP/2, and TLS is where that is agreed on.
+#[tokio::test]
+async fn http2_is_agreed_on_in_the_handshake() {
+    let mut config = self_signed();
+    config.alpn_protocols = vec![b"http/1.1".to_vec(), b"h2".to_vec()];
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/", listener.local_addr().unwrap());
+    let server = thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let connection = ServerConnection::new(Arc::new(config)).unwrap();
+        let mut stream = StreamOwned::new(connection, stream);
+        let mut preface = [0; 14];
+        stream.read_exact(&mut preface).unwrap();
+        (stream.conn.alpn_protocol().unwrap().to_vec(), preface)
+    });
+    let mut policy = EgressPolicy::open();
+    policy.accept_any_certificate = true;
+    let egress = egress(policy, Script::default());
+    let request = EgressRequest::get(url.parse().unwrap()).http2_only();
+    egress.send(request).await.unwrap_err();
+    let (protocol, preface) = server.join().unwrap();
+    assert_eq!(
+        (protocol.as_slice(), &preface),
+        (&b"h2"[..], b"PRI * HTTP/2.0")
+    );
 }

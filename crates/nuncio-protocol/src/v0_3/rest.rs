@@ -81,6 +81,10 @@ impl RestDialect for V0_3 {
         error::encode_body(error)
     }
 
+    fn decode_error(&self, status: u16, body: &[u8]) -> A2aError {
+        error::decode_error(status, body)
+    }
+
     fn has_own_media_type(&self) -> bool {
         false
     }

@@ -125,6 +125,10 @@ impl RestDialect for V1_0 {
         rest::encode_error(error, profile)
     }
 
+    fn decode_error(&self, status: u16, body: &[u8]) -> A2aError {
+        rest::decode_error(status, body)
+    }
+
     fn has_own_media_type(&self) -> bool {
         true
     }

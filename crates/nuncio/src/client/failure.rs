@@ -91,7 +91,7 @@ pub(crate) fn of_connecting(error: ConnectError) -> Failure {
         ConnectError::Discovery(error) => of_discovery(&error),
         ConnectError::NoInterface { .. } => {
             Failure::new(Code::Protocol("VersionNotSupportedError"), message)
-                .hint("nuncio speaks protocol 1.0 over JSONRPC and HTTP+JSON")
+                .hint("without --a2a-version 0.3 nothing older than 1.0 is spoken; bindings are JSONRPC, HTTP+JSON and GRPC")
         }
         ConnectError::Header(_) => Failure::usage(message),
         _ => Failure::internal(message),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use nuncio_protocol::{AgentCard, Binding};
+use nuncio_protocol::{AgentCard, AgentInterface, Binding, Version};
 use url::Url;
 
 use crate::outcome::{Code, Failure, Outcome};
@@ -52,15 +52,15 @@ pub(crate) fn read_file(path: &Path) -> Outcome<Found> {
     })
 }
 
-/// Puts the interfaces of the first preferred binding that the card offers in front.
-pub(crate) fn prefer(card: &mut AgentCard, preferred: &[Binding]) {
+/// Puts the interfaces of the first preferred binding that the card offers in this version in front.
+pub(crate) fn prefer(card: &mut AgentCard, preferred: &[Binding], version: Version) {
+    let speaks =
+        |i: &AgentInterface| Version::parse(&i.protocol_version).is_ok_and(|v| v == version);
     for wanted in preferred {
-        let usable = matches!(wanted, Binding::JsonRpc | Binding::HttpJson);
-        if usable
-            && card
-                .supported_interfaces
-                .iter()
-                .any(|i| i.binding() == Some(*wanted))
+        if card
+            .supported_interfaces
+            .iter()
+            .any(|i| i.binding() == Some(*wanted) && speaks(i))
         {
             card.supported_interfaces
                 .sort_by_key(|i| i.binding() != Some(*wanted));
@@ -71,7 +71,9 @@ pub(crate) fn prefer(card: &mut AgentCard, preferred: &[Binding]) {
 
 pub(crate) fn make_absolute(card: &mut AgentCard, base: &Url) {
     for interface in &mut card.supported_interfaces {
-        if Url::parse(&interface.url).is_err()
+        // gRPC is at a host and a port, which is no relative address.
+        if interface.binding() != Some(Binding::Grpc)
+            && Url::parse(&interface.url).is_err()
             && let Ok(whole) = base.join(&interface.url)
         {
             interface.url = whole.into();

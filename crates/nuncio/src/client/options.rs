@@ -39,10 +39,10 @@ pub(crate) struct ClientOptions {
     /// A service parameter, sent as a header of each request; may be repeated
     #[arg(long, value_name = "NAME:VALUE")]
     pub(crate) svc_param: Vec<String>,
-    /// Preferred binding: JSONRPC or HTTP+JSON; may be repeated, best first [default: the card's order]
+    /// Preferred binding: JSONRPC, HTTP+JSON or GRPC; may be repeated, best first [default: the card's order]
     #[arg(long, value_name = "BINDING")]
     pub(crate) transport: Vec<String>,
-    /// The protocol version [default: the highest both sides speak, at least 1.0]
+    /// The protocol version, 1.0 or 0.3 [default: the highest both sides speak, at least 1.0]
     #[arg(long, value_name = "VERSION")]
     pub(crate) a2a_version: Option<String>,
     /// Do not check TLS certificates: anybody on the way can read along; for development only [default: check]

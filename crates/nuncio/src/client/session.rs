@@ -137,13 +137,15 @@ impl Prepared {
     /// # Errors
     /// As [`Self::connect`].
     pub(crate) fn connect_to(self, mut found: Found) -> Outcome<Session> {
-        prefer(&mut found.card, &self.settings.transports()?);
+        let version = version(&self.settings)?;
+        prefer(&mut found.card, &self.settings.transports()?, version);
         if let Some(base) = &found.url {
             make_absolute(&mut found.card, base);
         }
         let attachments = Attachments::new(&self.settings, &found.card)?;
         let with_credentials = attachments.prove_something();
         let builder = ClientBuilder::new(self.egress)
+            .versions([version])
             .timeouts(unhurried())
             .follow(follow_policy(self.settings.duration("poll-interval")?));
         let builder = attachments.attach(builder, &origins(&found));
@@ -190,10 +192,15 @@ fn check(settings: &Settings) -> Outcome {
     settings.duration("timeout")?;
     settings.duration("poll-interval")?;
     parameters(settings)?;
+    version(settings).map(|_| ())
+}
+
+/// The version to speak. One before 1.0 is spoken if it is asked for, and never otherwise.
+fn version(settings: &Settings) -> Outcome<Version> {
     let Some(asked) = settings.text("a2a-version") else {
-        return Ok(());
+        return Ok(Version::V1_0);
     };
-    Version::parse(&asked).map(|_| ()).map_err(|error| {
+    Version::parse(&asked).map_err(|error| {
         let spoken: Vec<&str> = Version::ALL
             .iter()
             .map(|version| version.as_str())

@@ -1,6 +1,8 @@
 //! `card get --validate`: the rules a card must keep, on its JSON as it came. Spec: §4.4
+//!
+//! A card of 0.3 has an address and a version of the protocol instead of interfaces.
 
-use nuncio_protocol::AgentCard;
+use nuncio_protocol::v0_3;
 use serde_json::Value;
 
 /// A rule that a card breaks.
@@ -37,8 +39,14 @@ pub(crate) fn broken_rules(card: &Value) -> Vec<Violation> {
             found.add(name, "needs at least one media type");
         }
     }
-    let interfaces = found.list(card, "supportedInterfaces");
-    if interfaces.is_empty() {
+    let is_older = card["supportedInterfaces"].is_null() && card["url"].is_string();
+    let interfaces = if is_older {
+        found.older(card);
+        Vec::new()
+    } else {
+        found.list(card, "supportedInterfaces")
+    };
+    if interfaces.is_empty() && !is_older {
         found.add("supportedInterfaces", "needs at least one entry");
     }
     for (index, interface) in interfaces.iter().enumerate() {
@@ -64,8 +72,7 @@ pub(crate) fn broken_rules(card: &Value) -> Vec<Violation> {
         }
     }
     // Kinds of members that none of the above looks at.
-    let read = nuncio_protocol::json::decode::<AgentCard>(card.to_string().as_bytes());
-    if let Err(error) = read {
+    if let Err(error) = v0_3::card::decode(card) {
         found.add(&error.path, &error.message);
     }
     found.0
@@ -79,6 +86,20 @@ impl Found {
             place: place.to_owned(),
             what: what.to_owned(),
         });
+    }
+
+    /// What 0.3 has in the place of interfaces.
+    fn older(&mut self, card: &Value) {
+        for name in ["url", "protocolVersion"] {
+            self.text(card, "", name);
+        }
+        let others = card["additionalInterfaces"].as_array();
+        for (index, interface) in others.into_iter().flatten().enumerate() {
+            let place = format!("additionalInterfaces[{index}].");
+            for name in ["url", "transport"] {
+                self.text(interface, &place, name);
+            }
+        }
     }
 
     fn text(&mut self, object: &Value, place: &str, name: &str) {

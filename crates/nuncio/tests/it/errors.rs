@@ -132,11 +132,16 @@ fn an_old_agent_is_told_from_a_missing_one() {
         json!({"supportedInterfaces": interfaces}),
         |_| unreachable!(),
     );
-    let said = said(&["send", "-a", &fake.url, "x"]).exits(1);
-    assert!(
-        said.err.contains("VersionNotSupportedError") && said.err.contains("0.3"),
-        "{said:?}"
-    );
+    for more in [&[][..], &["--a2a-version", "1.0"]] {
+        let said = said(&[&["send", "-a", &fake.url, "x"], more].concat()).exits(1);
+        for word in [
+            "VersionNotSupportedError",
+            "JSONRPC 0.3",
+            "--a2a-version 0.3",
+        ] {
+            assert!(said.err.contains(word), "{word}: {said:?}");
+        }
+    }
 }
 
 #[test]
@@ -150,7 +155,7 @@ fn mistakes_in_the_arguments_are_exit_code_2_in_either_form() {
         ),
         (&["send", "-a", "h", "x", "--transport", "pigeon"], "pigeon"),
         (
-            &["send", "-a", "h", "x", "--a2a-version", "0.3"],
+            &["send", "-a", "h", "x", "--a2a-version", "0.2"],
             "--a2a-version",
         ),
         (

@@ -78,8 +78,8 @@ fn versions_are_told() {
     }
     assert_eq!(said(&["version"]).exits(0).field("Version"), version);
     assert_eq!(
-        said(&["version", "-o", "json"]).exits(0).json()["protocolVersions"][0],
-        "1.0"
+        said(&["version", "-o", "json"]).exits(0).json()["protocolVersions"],
+        serde_json::json!(["0.3", "1.0"])
     );
 }
 

@@ -71,12 +71,62 @@ fn a_card_is_found_by_host_address_or_file() {
 #[test]
 fn the_first_interface_that_is_spoken_here_is_used() {
     for (order, target) in [
-        (["GRPC", "HTTP+JSON", "JSONRPC"], "/message:stream"),
+        (["x-crow", "HTTP+JSON", "JSONRPC"], "/message:stream"),
         (["x-pigeon", "JSONRPC", "HTTP+JSON"], "POST / "),
     ] {
         let listed = |url: &str| order.iter().map(|b| interface(url, b)).collect();
         let requests = asked(listed, &[]);
         assert!(requests[0].line.contains(target), "{order:?}: {requests:?}");
+    }
+}
+
+/// VER-09, CARD-03: each version over each binding, with the server of this program.
+#[test]
+fn both_versions_are_spoken_over_every_binding() {
+    let server = Server::echo();
+    for version in ["1.0", "0.3"] {
+        for binding in ["JSONRPC", "HTTP+JSON", "GRPC"] {
+            let more = ["--transport", binding, "--a2a-version", version];
+            let sent = server.run(&["send", "hello"], &more).exits(0);
+            assert_eq!(sent.field("State"), "COMPLETED", "{more:?}");
+            let task = sent.field("Task ID").to_owned();
+            let got = server.run(&["task", "get", &task], &more).exits(0);
+            assert!(got.out.contains("hello"), "{more:?}: {got:?}");
+            let noted = server.run(&["task", "get", &task], &[&more[..], &["--debug"]].concat());
+            let words = format!("talking {binding} {version} to ");
+            assert!(noted.err.contains(&words), "{noted:?}");
+        }
+    }
+}
+
+/// MAP-02: cards of either version, or of both, are shown with all their interfaces.
+#[test]
+fn cards_of_all_kinds_are_shown() {
+    let older = json!({"name": "Old", "description": "d", "version": "1", "protocolVersion": "0.3.0",
+        "url": "https://h.example/a2a", "preferredTransport": "JSONRPC", "capabilities": {},
+        "additionalInterfaces": [{"url": "https://h.example/v1", "transport": "HTTP+JSON"},
+            {"url": "h.example:443", "transport": "GRPC"}],
+        "defaultInputModes": ["text/plain"], "defaultOutputModes": ["text/plain"],
+        "securitySchemes": {"key": {"type": "apiKey", "in": "header", "name": "x-key"}},
+        "skills": [{"id": "s", "name": "S", "description": "d", "tags": ["t"]}]});
+    let mut union = older.clone();
+    union["supportedInterfaces"] = json!([interface("https://h.example/a2a", "JSONRPC")]);
+    let interfaces_of_old = [
+        "Interface: JSONRPC 0.3 https://h.example/a2a",
+        "Interface: HTTP+JSON 0.3 https://h.example/v1",
+        "Interface: GRPC 0.3 h.example:443",
+    ];
+    for (card, newer) in [
+        (older, None),
+        (union, Some("Interface: JSONRPC 1.0 https://h.example/a2a")),
+    ] {
+        let text = card.to_string();
+        let fake = Fake::bare(move |_| ("200 OK", "application/json", text.clone()));
+        let shown = said(&["card", "get", "-a", &fake.url, "--validate"]).exits(0);
+        for line in interfaces_of_old.iter().copied().chain(newer) {
+            assert!(shown.out.contains(line), "{line}: {shown:?}");
+        }
+        assert!(shown.out.contains("API key in header x-key"), "{shown:?}");
     }
 }
 

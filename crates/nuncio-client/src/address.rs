@@ -1,0 +1,117 @@
+//! The addresses of agents, as cards and people write them, in the form that HTTP knows.
+
+use std::net::IpAddr;
+
+use nuncio_protocol::{AgentInterface, Binding};
+use url::{Host, Url};
+
+/// The address of an interface; `None` if it cannot be used.
+///
+/// `base` is where the card came from, for addresses that are given relative to it; `plaintext`
+/// says whether gRPC without a scheme goes without TLS, instead of [`is_local`].
+pub(crate) fn of_interface(
+    interface: &AgentInterface,
+    binding: Binding,
+    base: Option<&Url>,
+    plaintext: Option<bool>,
+) -> Option<Url> {
+    if binding == Binding::Grpc {
+        return grpc(&interface.url, plaintext);
+    }
+    Url::parse(&interface.url)
+        .ok()
+        .or_else(|| base?.join(&interface.url).ok())
+        .filter(|url| matches!(url.scheme(), "http" | "https"))
+}
+
+/// Reads the address of gRPC: `host:port`, or with a scheme (CARD-07).
+///
+/// `https` and `grpcs` mean TLS, `http` and `grpc` none; `dns` says nothing about it.
+pub(crate) fn grpc(text: &str, plaintext: Option<bool>) -> Option<Url> {
+    let text = text.trim();
+    let (scheme, rest) = match text.split_once("://") {
+        Some((scheme, rest)) => (scheme.to_ascii_lowercase(), rest),
+        None => match text.split_once(':') {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("dns") => ("dns".to_owned(), rest),
+            _ => (String::new(), text),
+        },
+    };
+    let with = |scheme: &str, rest: &str| Url::parse(&format!("{scheme}://{rest}")).ok();
+    match scheme.as_str() {
+        "https" | "grpcs" => with("https", rest),
+        "http" | "grpc" => with("http", rest),
+        "dns" if text.contains("://") => {
+            // What stands before the name is the server to ask for it: ours knows better.
+            let (_, name) = rest.split_once('/')?;
+            without_scheme(name, plaintext)
+        }
+        "" | "dns" => without_scheme(rest, plaintext),
+        _ => None,
+    }
+}
+
+fn without_scheme(rest: &str, plaintext: Option<bool>) -> Option<Url> {
+    let plain = Url::parse(&format!("http://{rest}")).ok()?;
+    if plaintext.unwrap_or_else(|| is_local(&plain)) {
+        Some(plain)
+    } else {
+        Url::parse(&format!("https://{rest}")).ok()
+    }
+}
+
+/// Whether an address is this machine, so that nobody can listen on the way.
+pub(crate) fn is_local(url: &Url) -> bool {
+    let is_local = |address: IpAddr| address.is_loopback() || address.is_unspecified();
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(address)) => is_local(address.into()),
+        Some(Host::Ipv6(address)) => is_local(address.into()),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// CARD-07.
+    #[test]
+    fn grpc_addresses_have_a_scheme_or_none() {
+        let of = |text| grpc(text, None).map(|url| url.to_string());
+        for (text, url) in [
+            ("agents.example:443", "https://agents.example/"),
+            ("agents.example:50051", "https://agents.example:50051/"),
+            ("agents.example", "https://agents.example/"),
+            ("10.0.0.1:50051", "https://10.0.0.1:50051/"),
+            ("localhost:50051", "http://localhost:50051/"),
+            ("127.0.0.1:1", "http://127.0.0.1:1/"),
+            ("[::1]:1", "http://[::1]:1/"),
+            ("HTTP://agents.example:1", "http://agents.example:1/"),
+            ("grpc://agents.example:1", "http://agents.example:1/"),
+            ("https://localhost:1", "https://localhost:1/"),
+            ("grpcs://localhost:1", "https://localhost:1/"),
+            ("dns:agents.example:1", "https://agents.example:1/"),
+            ("dns:///localhost:1", "http://localhost:1/"),
+            (
+                "dns://8.8.8.8/agents.example:1",
+                "https://agents.example:1/",
+            ),
+        ] {
+            assert_eq!(of(text).as_deref(), Some(url), "{text}");
+        }
+        for text in ["", "unix:///tmp/x", "ftp://h/", "dns://h", "a b"] {
+            assert_eq!(of(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_caller_decides_what_no_scheme_means() {
+        let of = |text, plaintext| grpc(text, Some(plaintext)).map(|url| url.to_string());
+        assert_eq!(of("h:1", true).as_deref(), Some("http://h:1/"));
+        assert_eq!(
+            of("localhost:1", false).as_deref(),
+            Some("https://localhost:1/")
+        );
+        assert_eq!(of("https://h:1", true).as_deref(), Some("https://h:1/"));
+    }
+}
