@@ -353,6 +353,55 @@ fn crates_depend_as_the_table_says() {
     assert_eq!(told, there);
 }
 
+/// What `scripts/interop` wrote into the README, by rows of cells.
+fn matrix() -> Vec<Vec<String>> {
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let (_, rest) = readme.split_once("<!-- interop:begin -->\n").unwrap();
+    let (block, _) = rest.split_once("<!-- interop:end -->").unwrap();
+    let cells = |row: &str| row.split('|').map(|cell| cell.trim().to_owned()).collect();
+    block
+        .lines()
+        .map(|row| cells(row.trim_matches('|')))
+        .collect()
+}
+
+/// An SDK with the version that a file of `tests/interop` pins after `before`.
+fn sdk(name: &str, file: &str, before: &str) -> String {
+    let text = fs::read_to_string(root().join("tests/interop").join(file)).unwrap();
+    let (_, rest) = text.split_once(before).unwrap();
+    let version = rest.split(['"', '\n']).next().unwrap();
+    format!("{name} {version}")
+}
+
+/// Only `scripts/interop` can say whether the numbers are true.
+#[test]
+fn the_matrix_is_of_the_pinned_sdks() {
+    let python = |file| sdk("Python `a2a-sdk`", file, "a2a-sdk[grpc,http-server]==");
+    let javascript = |file| sdk("JavaScript `@a2a-js/sdk`", file, "\"@a2a-js/sdk\": \"");
+    let sdks = [
+        python("python/requirements.txt"),
+        javascript("js/package.json"),
+        python("python/requirements_0_3.txt"),
+        javascript("js_0_3/package.json"),
+    ];
+    let calls = sdks.iter().map(|sdk| format!("{sdk} calls nuncio"));
+    let called = sdks.iter().map(|sdk| format!("nuncio calls {sdk}"));
+    let wanted: Vec<String> = calls.chain(called).collect();
+    let matrix = matrix();
+    assert_eq!(matrix[0], ["Pair", "JSON-RPC", "HTTP+JSON", "gRPC"]);
+    let told: Vec<&str> = matrix[2..].iter().map(|row| row[0].as_str()).collect();
+    assert_eq!(told, wanted);
+    let count = |text: &str| text.parse::<u32>().ok();
+    for cell in matrix[2..].iter().flat_map(|row| &row[1..]) {
+        let (passed, of) = cell.split_once('/').unwrap_or_default();
+        let counts = count(passed).zip(count(of));
+        assert!(
+            cell == "–" || counts.is_some_and(|(passed, of)| passed <= of),
+            "{cell}"
+        );
+    }
+}
+
 #[test]
 fn changes_say_their_kind() {
     for file in documents() {

@@ -2,37 +2,40 @@
 // Prints one JSON line per scenario; exit code 1 if any failed. See ../README.md.
 
 import { randomUUID } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
-import { parseArgs } from "node:util";
 import {
-  Checks,
-  Raw,
+  HOOK,
   Watch,
   artifactTexts,
   collect,
-  fetchRawCard,
   firstOf,
+  main,
+  only,
+  sorted,
+  textOf,
+  waitFor,
+} from "./common.mjs";
+import {
+  fetchRawCard,
   fold,
   kinds,
   newAgent,
   newMessage,
+  newRaw,
   sdkErrorKind,
   state,
-  textOf,
-  withTimeout,
 } from "./support.mjs";
 
 const NOW = { returnImmediately: true };
 
-// Every scenario gets two independent SDK clients `a` and `b`, raw HTTP and the checks.
+// Every scenario gets two independent SDK clients `a` and `b`, raw requests and the checks.
 const scenarios = {
   async card({ card, check }) {
     const fields = ["name", "description", "version", "skills", "defaultInputModes", "defaultOutputModes"];
     for (const field of fields) check.that(card[field]?.length, `card field ${field} is missing`);
     const found = card.supportedInterfaces.map((i) => `${i.protocolBinding} ${i.protocolVersion}`);
-    for (const one of ["JSONRPC 1.0", "HTTP+JSON 1.0"]) check.that(found.includes(one), `interfaces: ${found}`);
+    const wanted = ["JSONRPC 1.0", "HTTP+JSON 1.0", "GRPC 1.0"];
+    for (const one of wanted) check.that(found.includes(one), `interfaces: ${found}`);
     check.that(card.capabilities.streaming, "streaming is not declared");
-    check.that(!card.capabilities.pushNotifications, "push is declared");
     check.that(!card.capabilities.extendedAgentCard, "extended card is declared");
   },
 
@@ -65,7 +68,7 @@ const scenarios = {
   async send_immediately({ a, b, check }) {
     const task = await a.task("slow", NOW);
     check.that(["SUBMITTED", "WORKING"].includes(state(task)), `state ${state(task)}`);
-    check.same(artifactTexts(await waitFor(b, task.id, "COMPLETED")), ["123"], "artifacts");
+    check.same(artifactTexts(await waitFor(b, task.id, isCompleted)), ["123"], "artifacts");
   },
 
   async stream({ a, check }) {
@@ -128,7 +131,7 @@ const scenarios = {
   },
 
   async list_required_fields({ raw, check }) {
-    // Raw: the SDK cannot tell an absent field from an empty one.
+    // Raw: neither the SDK nor gRPC can tell an absent field from an empty one.
     const { result } = await raw.call("ListTasks", { contextId: `none-${randomUUID()}` });
     const { pageSize, ...page } = result;
     check.same(page, { tasks: [], nextPageToken: "", totalSize: 0 }, "empty page");
@@ -266,14 +269,15 @@ const scenarios = {
     checkDirectMessage(check, events[0].message);
   },
 
-  async file({ a, raw, check }) {
+  async file({ a, raw, binding, check }) {
     const task = await a.task("file");
     const [bytes, url, data] = only(task.artifacts).parts;
     const wanted = ["AAEC/w==", "application/octet-stream", "x.bin"];
     check.same([bytes.raw, bytes.mediaType, bytes.filename], wanted, "raw part");
     check.that(url.url, "url part");
     check.same(data.data, { n: 1, f: 1.5, list: [null, true] }, "data part");
-    // As text: JavaScript does not tell 1 from 1.0.
+    if (binding === "GRPC") return;
+    // As text: JavaScript does not tell 1 from 1.0, and neither does protobuf.
     const { text } = await raw.call("GetTask", { id: task.id });
     check.that(/"n":\s*1\s*[,}]/.test(text), "n did not stay an integer", "int-becomes-float");
   },
@@ -348,13 +352,25 @@ const scenarios = {
     check.same(state(await a.get(taskId)), "INPUT_REQUIRED", "state afterwards");
   },
 
-  async error_push({ a, raw, check }) {
-    const task = await a.task("hello push");
-    // Raw: the SDK refuses by itself when the card says no.
-    for (const taskId of [task.id, randomUUID()]) {
-      const params = { taskId, url: "http://127.0.0.1:9/hook" };
-      await raw.error(check, "PushNotificationNotSupported", "CreateTaskPushNotificationConfig", params);
+  async push({ a, b, raw, card, check }) {
+    const { id: taskId } = await a.task("ask");
+    if (!card.capabilities.pushNotifications) {
+      // Raw: the SDK refuses by itself when the card says no.
+      for (const one of [taskId, randomUUID()]) {
+        const params = { taskId: one, url: HOOK };
+        await raw.error(check, "PushNotificationNotSupported", "CreateTaskPushNotificationConfig", params);
+      }
+      return;
     }
+    const [first, second] = [await a.createPush(taskId, "c-1"), await a.createPush(taskId, "c-2")];
+    check.same([first.taskId, first.id, first.url], [taskId, "c-1", HOOK], "created");
+    check.same(await b.getPush(taskId, "c-1"), first, "stored");
+    const listed = await a.listPush(taskId);
+    check.same(listed.toSorted((x, y) => x.id.localeCompare(y.id)), [first, second], "list");
+    await a.deletePush(taskId, "c-1");
+    check.same(await a.listPush(taskId), [second], "list after the delete");
+    await check.fails(a.getPush(taskId, "c-1"), "TaskNotFound", "get after the delete");
+    await check.fails(a.createPush(randomUUID(), "c-1"), "TaskNotFound", "create for an unknown task");
   },
 
   async error_extended_card({ raw, check }) {
@@ -362,10 +378,10 @@ const scenarios = {
     await raw.error(check, "UnsupportedOperation", "GetExtendedAgentCard", {});
   },
 
-  async error_version({ raw, check }) {
+  async error_version({ raw, binding, check }) {
     // Raw: the SDK overwrites a version header of the caller's.
     const params = { message: newMessage("hello version") };
-    const wrong = { version: "99.0" };
+    const wrong = { version: "99.0", quirk: binding === "GRPC" && "grpc-version" };
     for (const operation of ["SendMessage", "SendStreamingMessage"]) {
       await raw.error(check, "VersionNotSupported", operation, params, wrong);
     }
@@ -392,13 +408,8 @@ const nuncioScenarios = {
   },
 };
 
-async function waitFor(agent, taskId, wanted) {
-  for (let round = 0; round < 100; round++) {
-    const task = await agent.get(taskId);
-    if (state(task) === wanted) return task;
-    await sleep(100);
-  }
-  throw new Error(`task never reached ${wanted}`);
+function isCompleted(task) {
+  return state(task) === "COMPLETED";
 }
 
 // Two completed tasks and a paused one, in a context of their own.
@@ -455,61 +466,10 @@ function idsOf(page) {
   return page.tasks.map((task) => task.id).toSorted();
 }
 
-function only(items) {
-  if (items?.length !== 1) throw new Error(`wanted exactly one, got ${JSON.stringify(items)}`);
-  return items[0];
-}
-
-function sorted(part) {
-  return Object.fromEntries(Object.entries(part).toSorted());
-}
-
-async function runOne(name, scenario, options) {
-  const check = new Checks(options.peer);
-  let failure;
-  try {
-    const run = await newRun(options, check);
-    await withTimeout(scenario(run), 30_000, name);
-  } catch (error) {
-    failure = error;
-  }
-  const notes = [failure?.message, ...check.tolerated].filter(Boolean);
-  return { scenario: name, ok: !failure, detail: notes.join("; ") };
-}
-
 async function newRun({ "card-url": cardUrl, binding }, check) {
   const [a, b] = [await newAgent(cardUrl, binding), await newAgent(cardUrl, binding)];
   const card = await a.client.getAgentCard();
-  return { a, b, card, cardUrl, check, raw: new Raw(card, binding) };
+  return { a, b, card, cardUrl, binding, check, raw: newRaw(card, binding) };
 }
 
-function chosen({ only: name, nuncio }) {
-  const known = { ...scenarios, ...(nuncio || name ? nuncioScenarios : {}) };
-  if (!name) return Object.entries(known);
-  if (!known[name]) throw new Error(`no scenario ${name}; there are ${Object.keys(known).join(", ")}`);
-  return [[name, known[name]]];
-}
-
-function readOptions() {
-  const options = {
-    "card-url": { type: "string" },
-    binding: { type: "string" },
-    only: { type: "string" },
-    nuncio: { type: "boolean" },
-    peer: { type: "string" },
-  };
-  const { values } = parseArgs({ options });
-  if (!values["card-url"]) throw new Error("--card-url URL is needed");
-  if (!["JSONRPC", "HTTP+JSON"].includes(values.binding)) throw new Error("--binding is JSONRPC or HTTP+JSON");
-  return values;
-}
-
-const options = readOptions();
-let passed = true;
-for (const [name, scenario] of chosen(options)) {
-  const result = await runOne(name, scenario, options);
-  passed &&= result.ok;
-  console.log(JSON.stringify(result));
-}
-// A failed scenario may have left a stream open, which would keep Node alive.
-process.exit(passed ? 0 : 1);
+await main({ scenarios, nuncioScenarios, httpOnly: ["list_required_fields"] }, newRun, sdkErrorKind);

@@ -1,10 +1,11 @@
-// The interop test agent on the official JavaScript SDK's server, both JSON bindings.
+// The interop test agent on the official JavaScript SDK's server, all bindings.
 // Prints `ready http://127.0.0.1:PORT` once it listens. See ../README.md.
 
 import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseArgs } from "node:util";
+import { parseArgs, promisify } from "node:util";
+import * as grpc from "@grpc/grpc-js";
 import express from "express";
 import {
   AgentCard,
@@ -20,6 +21,7 @@ import {
   jsonRpcHandler,
   restHandler,
 } from "@a2a-js/sdk/server/express";
+import { A2AService, grpcService } from "@a2a-js/sdk/server/grpc";
 
 const MODES = ["text/plain", "application/json", "application/octet-stream"];
 
@@ -156,7 +158,7 @@ function status(name, message) {
   return { state: `TASK_STATE_${name}`, message, timestamp: new Date().toISOString() };
 }
 
-function makeCard(base) {
+function makeCard(base, grpcAddress) {
   return AgentCard.fromJSON({
     name: "Interop agent (JavaScript SDK)",
     description: "Test agent for the nuncio interop suite.",
@@ -164,6 +166,7 @@ function makeCard(base) {
     supportedInterfaces: [
       { url: `${base}/rpc`, protocolBinding: "JSONRPC", protocolVersion: "1.0" },
       { url: `${base}/rest`, protocolBinding: "HTTP+JSON", protocolVersion: "1.0" },
+      { url: grpcAddress, protocolBinding: "GRPC", protocolVersion: "1.0" },
     ],
     capabilities: { streaming: true, pushNotifications: false, extendedAgentCard: false },
     defaultInputModes: MODES,
@@ -172,20 +175,31 @@ function makeCard(base) {
   });
 }
 
-function makeApp(card) {
-  const requestHandler = new DefaultRequestHandler(card, new InMemoryTaskStore(), new TestAgent());
-  const options = { requestHandler, userBuilder: UserBuilder.noAuthentication };
+function makeApp(options) {
   const app = express();
-  app.use("/.well-known/agent-card.json", agentCardHandler({ agentCardProvider: requestHandler }));
+  app.use("/.well-known/agent-card.json", agentCardHandler({ agentCardProvider: options.requestHandler }));
   app.use("/rpc", jsonRpcHandler(options));
   app.use("/rest", restHandler(options));
   return app;
 }
 
+async function listen(server, port) {
+  await new Promise((resolve) => server.listen(port, "127.0.0.1", resolve));
+  return `http://127.0.0.1:${server.address().port}`;
+}
+
+async function bind(server) {
+  const insecure = grpc.ServerCredentials.createInsecure();
+  const port = await promisify(server.bindAsync.bind(server))("127.0.0.1:0", insecure);
+  return `127.0.0.1:${port}`;
+}
+
 const { values } = parseArgs({ options: { port: { type: "string", default: "0" } } });
-const server = createServer();
-server.listen(Number(values.port), "127.0.0.1", () => {
-  const base = `http://127.0.0.1:${server.address().port}`;
-  server.on("request", makeApp(makeCard(base)));
-  console.log(`ready ${base}`);
-});
+const [httpServer, grpcServer] = [createServer(), new grpc.Server()];
+const base = await listen(httpServer, Number(values.port));
+const card = makeCard(base, await bind(grpcServer));
+const requestHandler = new DefaultRequestHandler(card, new InMemoryTaskStore(), new TestAgent());
+const options = { requestHandler, userBuilder: UserBuilder.noAuthentication };
+grpcServer.addService(A2AService, grpcService(options));
+httpServer.on("request", makeApp(options));
+console.log(`ready ${base}`);

@@ -1,12 +1,15 @@
-// What the scenarios of client.mjs stand on: checks, the SDK client, raw HTTP.
+// What the scenarios of client.mjs stand on: the SDK client, and raw requests of each binding.
 
 import { randomUUID } from "node:crypto";
-import { readFileSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
-import { isDeepStrictEqual } from "node:util";
+import * as grpc from "@grpc/grpc-js";
 import {
   CancelTaskRequest,
+  DeleteTaskPushNotificationConfigRequest,
+  GetExtendedAgentCardRequest,
+  GetTaskPushNotificationConfigRequest,
   GetTaskRequest,
+  ListTaskPushNotificationConfigsRequest,
+  ListTaskPushNotificationConfigsResponse,
   ListTasksRequest,
   ListTasksResponse,
   Message,
@@ -14,22 +17,15 @@ import {
   StreamResponse,
   SubscribeToTaskRequest,
   Task,
+  TaskPushNotificationConfig,
 } from "@a2a-js/sdk";
 import { ClientFactory, ClientFactoryOptions } from "@a2a-js/sdk/client";
+import { GrpcTransportFactory } from "@a2a-js/sdk/client/grpc";
+import { fromGrpcError } from "@a2a-js/sdk/errors/grpc";
+import { A2AService } from "@a2a-js/sdk/server/grpc";
+import { HOOK, JSON_RPC_CODES, addArtifact, fullCardUrl } from "./common.mjs";
 
-const QUIRKS = JSON.parse(readFileSync(new URL("../quirks.json", import.meta.url)));
-const CARD_PATH = "/.well-known/agent-card.json";
 const ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo";
-
-const JSON_RPC_CODES = {
-  [-32001]: "TaskNotFound",
-  [-32002]: "TaskNotCancelable",
-  [-32003]: "PushNotificationNotSupported",
-  [-32004]: "UnsupportedOperation",
-  [-32005]: "ContentTypeNotSupported",
-  [-32009]: "VersionNotSupported",
-  [-32602]: "InvalidParams",
-};
 
 const REST_ROUTES = {
   SendMessage: ["POST", "/message:send"],
@@ -42,33 +38,9 @@ const REST_ROUTES = {
   GetExtendedAgentCard: ["GET", "/extendedAgentCard"],
 };
 
-// Collects what was tolerated; throws on what was not.
-export class Checks {
-  tolerated = new Set();
-
-  constructor(peer) {
-    this.quirks = QUIRKS[peer] ?? {};
-  }
-
-  that(ok, what, quirk) {
-    if (ok) return;
-    if (!this.quirks[quirk]) throw new Error(what);
-    this.tolerated.add(`tolerated ${quirk}: ${this.quirks[quirk]}`);
-  }
-
-  same(got, wanted, what, quirk) {
-    const both = `got ${JSON.stringify(got)}, wanted ${JSON.stringify(wanted)}`;
-    this.that(isDeepStrictEqual(got, wanted), `${what}: ${both}`, quirk);
-  }
-
-  // Awaits `call` and checks which A2A error the SDK made of the answer.
-  async fails(call, kind, what, quirk) {
-    const got = await call.then((value) => `success ${JSON.stringify(value)}`, sdkErrorKind);
-    this.same(got, kind, what, quirk);
-  }
-}
-
 export function sdkErrorKind(error) {
+  // As with a bare 400 below; the SDK's error has the one of gRPC as its cause.
+  if (error.name === "A2AError" && error.status === grpc.status.INVALID_ARGUMENT) return "InvalidParams";
   const name = error.cause?.name ?? error.name;
   // Over HTTP+JSON the SDK knows an error only by its ErrorInfo reason, which the
   // specification gives no value for invalid params: a bare 400 is all one may rely on.
@@ -115,10 +87,32 @@ export class Agent {
   async cancel(id) {
     return Task.toJSON(await this.client.cancelTask(CancelTaskRequest.fromJSON({ id })));
   }
+
+  async createPush(taskId, id) {
+    const config = TaskPushNotificationConfig.fromJSON({ taskId, id, url: HOOK, token: "t-1" });
+    return TaskPushNotificationConfig.toJSON(await this.client.createTaskPushNotificationConfig(config));
+  }
+
+  async getPush(taskId, id) {
+    const request = GetTaskPushNotificationConfigRequest.fromJSON({ taskId, id });
+    return TaskPushNotificationConfig.toJSON(await this.client.getTaskPushNotificationConfig(request));
+  }
+
+  async listPush(taskId) {
+    const request = ListTaskPushNotificationConfigsRequest.fromJSON({ taskId });
+    const page = await this.client.listTaskPushNotificationConfig(request);
+    return ListTaskPushNotificationConfigsResponse.toJSON(page).configs ?? [];
+  }
+
+  async deletePush(taskId, id) {
+    const request = DeleteTaskPushNotificationConfigRequest.fromJSON({ taskId, id });
+    await this.client.deleteTaskPushNotificationConfig(request);
+  }
 }
 
 export async function newAgent(cardUrl, binding) {
   const options = ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
+    transports: [new GrpcTransportFactory()],
     preferredTransports: [binding],
   });
   return new Agent(await new ClientFactory(options).createFromUrl(fullCardUrl(cardUrl), ""));
@@ -133,34 +127,6 @@ function sendRequest(content, configuration, ids) {
   const ready = typeof content === "object" && !Array.isArray(content);
   const message = ready ? content : newMessage(content, ids);
   return SendMessageRequest.fromJSON({ message, configuration });
-}
-
-// Reads a stream in the background, so that a scenario can act while it runs.
-export class Watch {
-  events = [];
-  #done = false;
-
-  constructor(stream) {
-    this.reader = this.#read(stream).finally(() => (this.#done = true));
-    // `end` reports the failure; without this Node would stop the program first.
-    this.reader.catch(() => {});
-  }
-
-  async #read(stream) {
-    for await (const event of stream) this.events.push(event);
-  }
-
-  async until(wanted) {
-    while (!this.events.some(wanted)) {
-      if (this.#done) throw new Error(`stream ended too early: ${JSON.stringify(this.events)}`);
-      await sleep(10);
-    }
-  }
-
-  async end() {
-    await this.reader;
-    return this.events;
-  }
 }
 
 // A raw HTTP answer, with the A2A error kind it carries, if any.
@@ -196,11 +162,11 @@ function camel(reason) {
   return reason.toLowerCase().replace(/(^|_)([a-z])/g, (_, __, letter) => letter.toUpperCase());
 }
 
-// Requests that the SDK's client cannot be made to send.
-export class Raw {
-  constructor(card, binding) {
+// Requests that the SDK's client cannot be made to send, over HTTP.
+class Raw {
+  constructor(url, binding) {
     this.isRpc = binding === "JSONRPC";
-    this.url = card.supportedInterfaces.find((i) => i.protocolBinding === binding).url;
+    this.url = url;
   }
 
   async call(operation, params, { version = "1.0", verb } = {}) {
@@ -235,43 +201,75 @@ function post(url, body, headers) {
   return fetch(url, { method: "POST", headers: json, body: JSON.stringify(body) });
 }
 
-function fullCardUrl(cardUrl) {
-  return cardUrl.endsWith(".json") ? cardUrl : cardUrl.replace(/\/$/, "") + CARD_PATH;
+const GRPC_REQUESTS = {
+  SendMessage: SendMessageRequest,
+  SendStreamingMessage: SendMessageRequest,
+  GetTask: GetTaskRequest,
+  ListTasks: ListTasksRequest,
+  CancelTask: CancelTaskRequest,
+  SubscribeToTask: SubscribeToTaskRequest,
+  CreateTaskPushNotificationConfig: TaskPushNotificationConfig,
+  GetExtendedAgentCard: GetExtendedAgentCardRequest,
+};
+
+// Requests that the SDK's client cannot be made to send, through a stub of the SDK's service.
+class GrpcRaw {
+  #stub;
+
+  constructor(url) {
+    const Stub = grpc.makeClientConstructor(A2AService, "A2AService");
+    this.#stub = new Stub(url, grpc.credentials.createInsecure());
+  }
+
+  async call(operation, params, { version = "1.0" } = {}) {
+    const name = operation[0].toLowerCase() + operation.slice(1);
+    const request = GRPC_REQUESTS[operation].fromJSON(params);
+    const metadata = new grpc.Metadata();
+    if (version) metadata.set("a2a-version", version);
+    const answer = A2AService[name].responseStream
+      ? await firstMessage(this.#stub[name](request, metadata))
+      : await new Promise((resolve, reject) => {
+          this.#stub[name](request, metadata, (error, reply) => (error ? reject(error) : resolve(reply)));
+        });
+    return { result: operation === "SendMessage" ? { task: Task.toJSON(answer.payload.value) } : answer };
+  }
+
+  // Expects one A2A error in the binding's plain form: status code and reason.
+  async error(checks, kind, operation, params, { quirk, ...options } = {}) {
+    const call = this.call(operation, params, options);
+    const error = await call.then(() => undefined, (error) => error);
+    const got = error ? grpcKind(error) : "no error";
+    checks.same(got, kind, `raw ${operation}`, quirk);
+    if (got !== kind || kind === "InvalidParams") return;
+    const code = kind === "TaskNotFound" ? grpc.status.NOT_FOUND : grpc.status.FAILED_PRECONDITION;
+    checks.same(error.code, code, "status code");
+  }
+}
+
+async function firstMessage(stream) {
+  for await (const message of stream) {
+    stream.cancel();
+    return message;
+  }
+}
+
+function grpcKind(error) {
+  return error.code === grpc.status.INVALID_ARGUMENT ? "InvalidParams" : sdkErrorKind(fromGrpcError(error));
+}
+
+export function newRaw(card, binding) {
+  // A card of nuncio lists the same binding for older versions of the protocol too.
+  const fits = (i) => i.protocolBinding === binding && i.protocolVersion === "1.0";
+  const { url } = card.supportedInterfaces.find(fits);
+  return binding === "GRPC" ? new GrpcRaw(url) : new Raw(url, binding);
 }
 
 export function fetchRawCard(cardUrl, headers = {}) {
   return fetch(fullCardUrl(cardUrl), { headers: { "A2A-Version": "1.0", ...headers } });
 }
 
-export async function collect(stream) {
-  const items = [];
-  for await (const item of stream) items.push(item);
-  return items;
-}
-
-export async function firstOf(stream) {
-  for await (const item of stream) return item;
-}
-
-export function withTimeout(promise, ms, what) {
-  const stop = new AbortController();
-  const late = sleep(ms, undefined, { signal: stop.signal }).then(() => {
-    throw new Error(`${what} took longer than ${ms} ms`);
-  });
-  late.catch(() => {});
-  return Promise.race([promise, late]).finally(() => stop.abort());
-}
-
 export function state(task) {
   return task.status.state.replace("TASK_STATE_", "");
-}
-
-export function textOf(holder) {
-  return (holder?.parts ?? []).map((part) => part.text ?? "").join("");
-}
-
-export function artifactTexts(task) {
-  return (task.artifacts ?? []).map(textOf);
 }
 
 export function kinds(events) {
@@ -287,10 +285,4 @@ export function fold(events) {
     if (artifactUpdate) addArtifact((task.artifacts ??= []), artifactUpdate);
   }
   return task;
-}
-
-function addArtifact(artifacts, { artifact, append }) {
-  const old = artifacts.find((a) => a.artifactId === artifact.artifactId);
-  if (!old) artifacts.push(artifact);
-  else old.parts = append ? [...old.parts, ...artifact.parts] : artifact.parts;
 }

@@ -3,52 +3,39 @@
 Prints one JSON line per scenario; exit code 1 if any failed. See ../README.md.
 """
 
-import argparse
 import asyncio
-import json
-import logging
-import sys
 import uuid
 from datetime import datetime
 
+import common
 import support
-from support import (
-    Agent,
-    Checks,
-    Raw,
+from common import (
+    Failed,
     Watch,
     artifact_texts,
-    fold,
-    kinds,
-    new_message,
-    state,
+    only,
     status_text,
     text_of,
+    wait_for,
+    without,
 )
+from support import Agent, fold, kinds, new_message, state
 
-SCENARIOS = {}
-NUNCIO_ONLY = set()
+SCENARIOS = common.Scenarios()
+scenario = SCENARIOS.add
+http_only = SCENARIOS.add_for_http
+nuncio_only = SCENARIOS.add_for_nuncio
 NOW = {"returnImmediately": True}
 
 
-def scenario(function):
-    SCENARIOS[function.__name__] = function
-    return function
-
-
-def nuncio_only(function):
-    NUNCIO_ONLY.add(function.__name__)
-    return scenario(function)
-
-
 class Run:
-    """What one scenario works with: a client `a`, a second client `b`, raw HTTP, checks."""
+    """What one scenario works with: a client `a`, a second client `b`, raw requests, checks."""
 
     def __init__(self, options, card, checks):
         self.options = options
         self.card = card
         self.check = checks
-        self.raw = Raw(card, options.binding)
+        self.raw = support.make_raw(card, options.binding)
 
     async def __aenter__(self):
         self.a = Agent(self.card, self.options.binding)
@@ -56,7 +43,7 @@ class Run:
         return self
 
     async def __aexit__(self, *_):
-        await self.raw.http.aclose()
+        await self.raw.close()
         await self.a.__aexit__()
         await self.b.__aexit__()
 
@@ -67,9 +54,8 @@ async def card(run):
     for field in ("name", "description", "version", "skills", "defaultInputModes", "defaultOutputModes"):
         run.check.that(card.get(field), f"card field {field} is missing")
     found = {(i["protocolBinding"], i["protocolVersion"]) for i in card["supportedInterfaces"]}
-    run.check.that({("JSONRPC", "1.0"), ("HTTP+JSON", "1.0")} <= found, f"interfaces: {found}")
+    run.check.that({(b, "1.0") for b in common.BINDINGS} <= found, f"interfaces: {found}")
     run.check.that(run.card.capabilities.streaming, "streaming is not declared")
-    run.check.that(not run.card.capabilities.push_notifications, "push is declared")
     run.check.that(not run.card.capabilities.extended_agent_card, "extended card is declared")
 
 
@@ -105,7 +91,7 @@ async def send_no_history(run):
 async def send_immediately(run):
     task = await run.a.task("slow", NOW)
     run.check.that(state(task) in ("SUBMITTED", "WORKING"), f"state {state(task)}")
-    done = await wait_for(run.b, task["id"], "COMPLETED")
+    done = await wait_for(run.b, task["id"], lambda t: state(t) == "COMPLETED")
     run.check.same(artifact_texts(done), ["123"], "artifacts")
 
 
@@ -172,9 +158,9 @@ async def list_paging(run):
     run.check.same(second.get("nextPageToken", ""), "", "token of the last page")
 
 
-@scenario
+@http_only
 async def list_required_fields(run):
-    # Raw: the SDK cannot tell an absent field from an empty one.
+    # Raw: neither the SDK nor gRPC can tell an absent field from an empty one.
     reply = await run.raw.call("ListTasks", {"contextId": f"none-{uuid.uuid4()}"})
     page = {k: v for k, v in reply.result.items() if k != "pageSize"}
     run.check.same(page, {"tasks": [], "nextPageToken": "", "totalSize": 0}, "empty page")
@@ -338,7 +324,9 @@ async def file(run):
     run.check.same([raw["raw"], raw["mediaType"], raw["filename"]], ["AAEC/w==", "application/octet-stream", "x.bin"], "raw part")
     run.check.that(url["url"], "url part")
     run.check.same(data["data"], {"n": 1, "f": 1.5, "list": [None, True]}, "data part")
-    # Raw: the SDK reads every number as a double.
+    if run.options.binding == "GRPC":
+        return
+    # Raw: the SDK reads every number as a double, which it is in protobuf.
     reply = await run.raw.call("GetTask", {"id": task["id"]})
     number = only(reply.result["artifacts"])["parts"][2]["data"]["n"]
     run.check.that(isinstance(number, int), f"n arrived as {number}", quirk="int-becomes-float")
@@ -419,10 +407,23 @@ async def error_context_mismatch(run):
 
 
 @scenario
-async def error_push(run):
-    task = await run.a.task("hello push")
-    for task_id in (task["id"], str(uuid.uuid4())):
-        await run.check.fails(run.a.create_push(task_id), "PushNotificationNotSupported", "create push config")
+async def push(run):
+    task = await run.a.task("ask")
+    if not run.card.capabilities.push_notifications:
+        for task_id in (task["id"], str(uuid.uuid4())):
+            call = run.a.create_push(task_id, "c-1")
+            await run.check.fails(call, "PushNotificationNotSupported", "create push config")
+        return
+    first, second = [await run.a.create_push(task["id"], name) for name in ("c-1", "c-2")]
+    run.check.same([first["taskId"], first["id"], first["url"]], [task["id"], "c-1", common.HOOK], "created")
+    run.check.same(await run.b.get_push(task["id"], "c-1"), first, "stored")
+    listed = sorted(await run.a.list_push(task["id"]), key=lambda c: c["id"])
+    run.check.same(listed, [first, second], "list")
+    await run.a.delete_push(task["id"], "c-1")
+    run.check.same(await run.a.list_push(task["id"]), [second], "list after the delete")
+    await run.check.fails(run.a.get_push(task["id"], "c-1"), "TaskNotFound", "get after the delete")
+    unknown = run.a.create_push(str(uuid.uuid4()), "c-1")
+    await run.check.fails(unknown, "TaskNotFound", "create for an unknown task")
 
 
 @scenario
@@ -433,10 +434,11 @@ async def error_extended_card(run):
 
 @scenario
 async def error_version(run):
+    quirk = "grpc-version" if run.options.binding == "GRPC" else None
     params = {"message": new_message("hello version")}
     for operation in ("SendMessage", "SendStreamingMessage"):
-        await run.raw.error(run.check, "VersionNotSupported", operation, params, version="99.0")
-    await run.raw.error(run.check, "VersionNotSupported", "GetTask", {"id": "x"}, version="99.0")
+        await run.raw.error(run.check, "VersionNotSupported", operation, params, quirk=quirk, version="99.0")
+    await run.raw.error(run.check, "VersionNotSupported", "GetTask", {"id": "x"}, quirk=quirk, version="99.0")
 
 
 @nuncio_only
@@ -467,15 +469,6 @@ async def quiet_stream(run):
     run.check.same(state(fold(await watch.end())), "CANCELED", "end of the stream")
 
 
-async def wait_for(agent, task_id, wanted):
-    for _ in range(100):
-        task = await agent.get(task_id)
-        if state(task) == wanted:
-            return task
-        await asyncio.sleep(0.1)
-    raise support.Failed(f"task never reached {wanted}: {task['status']}")
-
-
 async def three_tasks(run):
     """Two completed tasks and a paused one, in a context of their own."""
     context = f"interop-{uuid.uuid4()}"
@@ -492,7 +485,7 @@ async def read_until_first_artifact(run):
                 task_id = event["task"]["id"]
             if "artifactUpdate" in event:
                 return task_id
-    raise support.Failed("no artifact event")
+    raise Failed("no artifact event")
 
 
 def check_ids(run, events):
@@ -523,55 +516,5 @@ def without_closing_task(kinds):
     return kinds[:-1] if len(kinds) > 1 and kinds[-1] == "task" else kinds
 
 
-def without(message, field):
-    return {k: v for k, v in message.items() if k != field}
-
-
-def only(items):
-    if len(items) != 1:
-        raise support.Failed(f"wanted exactly one, got {items}")
-    return items[0]
-
-
-async def run_one(name, options, card):
-    checks = Checks(options.peer)
-    try:
-        async with Run(options, card, checks) as run:
-            await asyncio.wait_for(SCENARIOS[name](run), 30)
-        ok, detail = True, ""
-    except Exception as error:  # noqa: BLE001 - a scenario's failure is its result
-        ok, detail = False, f"{type(error).__name__}: {error}"
-    notes = [f"tolerated {t}" for t in dict.fromkeys(checks.tolerated)]
-    return {"scenario": name, "ok": ok, "detail": "; ".join([detail, *notes]).strip("; ")}
-
-
-def chosen(options):
-    if options.only:
-        return [options.only]
-    return [n for n in SCENARIOS if options.nuncio or n not in NUNCIO_ONLY]
-
-
-async def run_all(options):
-    card = await support.fetch_card(options.card_url)
-    passed = True
-    for name in chosen(options):
-        result = await run_one(name, options, card)
-        passed = passed and result["ok"]
-        print(json.dumps(result), flush=True)
-    return passed
-
-
-def parse_options():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--card-url", required=True, help="of the card, or of the host that serves it")
-    parser.add_argument("--binding", choices=["JSONRPC", "HTTP+JSON"], required=True)
-    parser.add_argument("--only", choices=sorted(SCENARIOS), metavar="NAME")
-    parser.add_argument("--nuncio", action="store_true", help="also check what only nuncio promises")
-    parser.add_argument("--peer", choices=["python", "js"], help="tolerate this SDK server's known faults")
-    return parser.parse_args()
-
-
 if __name__ == "__main__":
-    # The SDK logs every expected error with a stack trace.
-    logging.disable(logging.CRITICAL)
-    sys.exit(0 if asyncio.run(run_all(parse_options())) else 1)
+    common.main(SCENARIOS, Run, support, __doc__)

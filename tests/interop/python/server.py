@@ -1,24 +1,22 @@
-"""The interop test agent on the official Python SDK's server, both JSON bindings.
+"""The interop test agent on the official Python SDK's server, all bindings.
 
 Prints `ready http://127.0.0.1:PORT` once it listens. See ../README.md.
 """
 
-import argparse
 import asyncio
-import socket
 import uuid
 
-import uvicorn
+import serving
 from a2a.helpers import new_task_from_user_message
 from a2a.server.agent_execution import AgentExecutor
-from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.request_handlers import DefaultRequestHandler, GrpcHandler
 from a2a.server.routes import (
     create_agent_card_routes,
     create_jsonrpc_routes,
     create_rest_routes,
 )
 from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
-from a2a.types import AgentCard, Message, Part, Role
+from a2a.types import AgentCard, Message, Part, Role, a2a_pb2_grpc
 from google.protobuf.json_format import ParseDict
 from starlette.applications import Starlette
 
@@ -142,7 +140,7 @@ async def add_pieces(updater, texts, pause):
         )
 
 
-def make_card(base):
+def make_card(base, grpc_address):
     card = {
         "name": "Interop agent (Python SDK)",
         "description": "Test agent for the nuncio interop suite.",
@@ -150,6 +148,7 @@ def make_card(base):
         "supportedInterfaces": [
             {"url": f"{base}/rpc", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"},
             {"url": f"{base}/rest", "protocolBinding": "HTTP+JSON", "protocolVersion": "1.0"},
+            {"url": grpc_address, "protocolBinding": "GRPC", "protocolVersion": "1.0"},
         ],
         "capabilities": {"streaming": True, "pushNotifications": False, "extendedAgentCard": False},
         "defaultInputModes": MODES,
@@ -159,8 +158,10 @@ def make_card(base):
     return ParseDict(card, AgentCard())
 
 
-def make_app(card):
+def make_app(base, grpc_address, grpc_server):
+    card = make_card(base, grpc_address)
     handler = DefaultRequestHandler(TestAgent(), InMemoryTaskStore(), card)
+    a2a_pb2_grpc.add_A2AServiceServicer_to_server(GrpcHandler(handler), grpc_server)
     routes = [
         *create_agent_card_routes(card),
         *create_jsonrpc_routes(handler, "/rpc"),
@@ -169,27 +170,5 @@ def make_app(card):
     return Starlette(routes=routes)
 
 
-class Server(uvicorn.Server):
-    """Says when it listens."""
-
-    def __init__(self, config, base):
-        super().__init__(config)
-        self.base = base
-
-    async def startup(self, sockets=None):
-        await super().startup(sockets)
-        print(f"ready {self.base}", flush=True)
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--port", type=int, default=0)
-    listener = socket.create_server(("127.0.0.1", parser.parse_args().port))
-    base = f"http://127.0.0.1:{listener.getsockname()[1]}"
-    app = make_app(make_card(base))
-    config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=1)
-    Server(config, base).run(sockets=[listener])
-
-
 if __name__ == "__main__":
-    main()
+    serving.main(make_app, __doc__)

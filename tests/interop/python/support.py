@@ -1,37 +1,31 @@
-"""What the scenarios of client.py stand on: checks, the SDK client, raw HTTP."""
+"""What the scenarios of client.py stand on: the SDK client, and raw requests of each binding."""
 
-import asyncio
 import copy
-import json
 import uuid
 from contextlib import aclosing
-from pathlib import Path
 
+import grpc
 import httpx
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
 from a2a.types import (
     CancelTaskRequest,
+    DeleteTaskPushNotificationConfigRequest,
+    GetExtendedAgentCardRequest,
+    GetTaskPushNotificationConfigRequest,
     GetTaskRequest,
+    ListTaskPushNotificationConfigsRequest,
     ListTasksRequest,
     SendMessageRequest,
     SubscribeToTaskRequest,
     TaskPushNotificationConfig,
+    a2a_pb2_grpc,
 )
+from a2a.utils.grpc_status import status_from_call
+from common import CARD_PATH, HOOK, JSON_RPC_CODES, Failed, add_artifact, camel
 from google.protobuf.json_format import MessageToDict, ParseDict
+from google.rpc import error_details_pb2
 
-QUIRKS = json.loads((Path(__file__).parents[1] / "quirks.json").read_text())
-CARD_PATH = "/.well-known/agent-card.json"
 ERROR_INFO = "type.googleapis.com/google.rpc.ErrorInfo"
-
-JSON_RPC_CODES = {
-    -32001: "TaskNotFound",
-    -32002: "TaskNotCancelable",
-    -32003: "PushNotificationNotSupported",
-    -32004: "UnsupportedOperation",
-    -32005: "ContentTypeNotSupported",
-    -32009: "VersionNotSupported",
-    -32602: "InvalidParams",
-}
 
 REST_ROUTES = {
     "SendMessage": ("POST", "/message:send"),
@@ -45,40 +39,11 @@ REST_ROUTES = {
 }
 
 
-class Failed(Exception):
-    """A scenario's check did not hold."""
-
-
-class Checks:
-    """Collects what was tolerated; raises on what was not."""
-
-    def __init__(self, peer):
-        self.quirks = QUIRKS.get(peer, {})
-        self.tolerated = []
-
-    def that(self, ok, what, quirk=None):
-        if ok:
-            return
-        if quirk not in self.quirks:
-            raise Failed(what)
-        self.tolerated.append(f"{quirk}: {self.quirks[quirk]}")
-
-    def same(self, got, wanted, what, quirk=None):
-        self.that(got == wanted, f"{what}: got {got!r}, wanted {wanted!r}", quirk)
-
-    async def fails(self, call, kind, what, quirk=None):
-        """Awaits `call` and checks which A2A error the SDK made of the answer."""
-        try:
-            got = f"success {await call}"
-        except Exception as error:  # noqa: BLE001 - the SDK's errors have no narrower common base
-            got = sdk_error_kind(error)
-        self.same(got, kind, what, quirk)
-
-
 def sdk_error_kind(error):
     # Over HTTP+JSON the SDK knows an error only by its ErrorInfo reason, which the
     # specification gives no value for invalid params: a bare 400 is all one may rely on.
-    if "HTTP Error 400" in str(error):
+    # Over gRPC the same is true of INVALID_ARGUMENT.
+    if "HTTP Error 400" in str(error) or "gRPC Error INVALID_ARGUMENT" in str(error):
         return "InvalidParams"
     name = type(error).__name__
     return name.removesuffix("Error") if name.endswith("Error") else f"{name}: {error}"
@@ -129,13 +94,30 @@ class Agent:
     async def cancel(self, task_id):
         return as_dict(await self.blocking.cancel_task(CancelTaskRequest(id=task_id)))
 
-    async def create_push(self, task_id):
-        config = TaskPushNotificationConfig(task_id=task_id, url="http://127.0.0.1:9/hook")
+    async def create_push(self, task_id, config_id):
+        config = TaskPushNotificationConfig(task_id=task_id, id=config_id, url=HOOK, token="t-1")
         return as_dict(await self.blocking.create_task_push_notification_config(config))
+
+    async def get_push(self, task_id, config_id):
+        request = GetTaskPushNotificationConfigRequest(task_id=task_id, id=config_id)
+        return as_dict(await self.blocking.get_task_push_notification_config(request))
+
+    async def list_push(self, task_id):
+        request = ListTaskPushNotificationConfigsRequest(task_id=task_id)
+        page = as_dict(await self.blocking.list_task_push_notification_configs(request))
+        return page.get("configs", [])
+
+    async def delete_push(self, task_id, config_id):
+        request = DeleteTaskPushNotificationConfigRequest(task_id=task_id, id=config_id)
+        await self.blocking.delete_task_push_notification_config(request)
 
 
 def make_client(card, binding, streaming):
-    config = ClientConfig(streaming=streaming, supported_protocol_bindings=[binding])
+    config = ClientConfig(
+        streaming=streaming,
+        supported_protocol_bindings=[binding],
+        grpc_channel_factory=grpc.aio.insecure_channel,
+    )
     return ClientFactory(config).create(card)
 
 
@@ -152,38 +134,6 @@ def send_request(content, configuration, ids):
     message = content if isinstance(content, dict) else new_message(content, **ids)
     body = {"message": message, "configuration": configuration or {}}
     return ParseDict(body, SendMessageRequest())
-
-
-class Watch:
-    """Reads a stream in the background, so that a scenario can act while it runs."""
-
-    def __init__(self, stream):
-        self.events = []
-        self._news = asyncio.Condition()
-        self._reader = asyncio.create_task(self._read(stream))
-
-    async def _read(self, stream):
-        try:
-            async for event in stream:
-                async with self._news:
-                    self.events.append(event)
-                    self._news.notify_all()
-        finally:
-            async with self._news:
-                self._news.notify_all()
-
-    async def until(self, wanted):
-        def ready():
-            return self._reader.done() or any(wanted(e) for e in self.events)
-
-        async with self._news:
-            await asyncio.wait_for(self._news.wait_for(ready), 10)
-        if not any(wanted(e) for e in self.events):
-            raise Failed(f"stream ended too early: {self.events}")
-
-    async def end(self):
-        await asyncio.wait_for(self._reader, 10)
-        return self.events
 
 
 class Reply:
@@ -222,17 +172,16 @@ class Reply:
         return camel(self.reason or self.error.get("status", "?"))
 
 
-def camel(reason):
-    return "".join(word.capitalize() for word in reason.split("_"))
-
-
 class Raw:
-    """Requests that the SDK's client cannot be made to send."""
+    """Requests that the SDK's client cannot be made to send, over HTTP."""
 
-    def __init__(self, card, binding):
+    def __init__(self, url, binding):
         self.binding = binding
-        self.url = next(i.url for i in card.supported_interfaces if i.protocol_binding == binding)
+        self.url = url
         self.http = httpx.AsyncClient(timeout=10)
+
+    async def close(self):
+        await self.http.aclose()
 
     async def call(self, operation, params, version="1.0", verb=None):
         headers = {"A2A-Version": version} if version else {}
@@ -261,6 +210,88 @@ class Raw:
             checks.same(camel(reply.reason or ""), kind, "ErrorInfo reason")
 
 
+GRPC_REQUESTS = {
+    "SendMessage": SendMessageRequest,
+    "SendStreamingMessage": SendMessageRequest,
+    "GetTask": GetTaskRequest,
+    "ListTasks": ListTasksRequest,
+    "CancelTask": CancelTaskRequest,
+    "SubscribeToTask": SubscribeToTaskRequest,
+    "GetExtendedAgentCard": GetExtendedAgentCardRequest,
+}
+
+
+class GrpcReply:
+    """An answer of a stub: its message, or the A2A error kind of its status."""
+
+    def __init__(self, message=None, error=None):
+        self.message = message
+        self.code = error.code().name if error else "OK"
+        self.reason = error_reason(error) if error else None
+
+    @property
+    def result(self):
+        if self.message is None:
+            raise Failed(f"raw request failed: {self.kind}")
+        return as_dict(self.message)
+
+    @property
+    def kind(self):
+        if self.message is not None:
+            return f"no error: {as_dict(self.message)}"
+        if self.code == "INVALID_ARGUMENT":
+            return "InvalidParams"
+        return camel(self.reason or self.code)
+
+
+def error_reason(error):
+    status = status_from_call(error)
+    for detail in status.details if status else []:
+        info = error_details_pb2.ErrorInfo()
+        if detail.Unpack(info):
+            return info.reason
+    return None
+
+
+class GrpcRaw:
+    """Requests that the SDK's client cannot be made to send, through the SDK's stubs."""
+
+    def __init__(self, url):
+        self.channel = grpc.aio.insecure_channel(url)
+        self.stub = a2a_pb2_grpc.A2AServiceStub(self.channel)
+
+    async def close(self):
+        await self.channel.close()
+
+    async def call(self, operation, params, version="1.0"):
+        request = ParseDict(params, GRPC_REQUESTS[operation]())
+        metadata = [("a2a-version", version)] if version else []
+        call = getattr(self.stub, operation)(request, metadata=metadata, timeout=10)
+        try:
+            return GrpcReply(message=await (call.read() if hasattr(call, "read") else call))
+        except grpc.aio.AioRpcError as error:
+            return GrpcReply(error=error)
+
+    async def error(self, checks, kind, operation, params, quirk=None, verb=None, **options):
+        """Expects one A2A error in the binding's plain form: status code and reason."""
+        reply = await self.call(operation, params, **options)
+        checks.same(reply.kind, kind, f"raw {operation}", quirk)
+        if reply.kind != kind or kind == "InvalidParams":
+            return
+        code = "NOT_FOUND" if kind == "TaskNotFound" else "FAILED_PRECONDITION"
+        checks.same(reply.code, code, "status code")
+
+
+def make_raw(card, binding):
+    # A card of nuncio lists the same binding for older versions of the protocol too.
+    url = next(
+        i.url
+        for i in card.supported_interfaces
+        if i.protocol_binding == binding and i.protocol_version == "1.0"
+    )
+    return GrpcRaw(url) if binding == "GRPC" else Raw(url, binding)
+
+
 async def fetch_card(card_url):
     base = card_url.removesuffix(CARD_PATH)
     async with httpx.AsyncClient(headers={"A2A-Version": "1.0"}) as http:
@@ -275,18 +306,6 @@ async def fetch_raw_card(card_url, headers=None):
 
 def state(task):
     return task["status"]["state"].removeprefix("TASK_STATE_")
-
-
-def text_of(holder):
-    return "".join(part.get("text", "") for part in holder.get("parts", []))
-
-
-def status_text(task):
-    return text_of(task["status"].get("message", {}))
-
-
-def artifact_texts(task):
-    return [text_of(a) for a in task.get("artifacts", [])]
 
 
 def kinds(events):
@@ -304,14 +323,3 @@ def fold(events):
         elif "artifactUpdate" in event:
             add_artifact(task.setdefault("artifacts", []), event["artifactUpdate"])
     return task
-
-
-def add_artifact(artifacts, update):
-    new = update["artifact"]
-    old = next((a for a in artifacts if a["artifactId"] == new["artifactId"]), None)
-    if old and update.get("append"):
-        old["parts"] = old["parts"] + new["parts"]
-    elif old:
-        old["parts"] = new["parts"]
-    else:
-        artifacts.append(dict(new))
