@@ -74,24 +74,14 @@ pub trait Dialect: Send + Sync + fmt::Debug {
     /// What a webhook is told of an event; `task` is the task with this event, and maybe later ones.
     ///
     /// The same whatever the binding the webhook was created over (PUSH-01, V03-PUSH-01).
-    fn encode_notification(&self, event: &Event, task: &Task) -> Notification {
-        match self.version() {
-            Version::V0_3 => Notification {
-                content_type: "application/json",
-                body: v0_3::encode_webhook(task),
-            },
-            Version::V1_0 => Notification {
-                content_type: "application/a2a+json",
-                body: event.json().to_owned(),
-            },
-        }
-    }
+    fn encode_notification(&self, event: &Event, task: &Task) -> Notification;
 
     /// Whether a notification tells the whole task: then, of several events that wait, only the
     /// newest need be told.
-    fn notifies_of_whole_tasks(&self) -> bool {
-        self.version() == Version::V0_3
-    }
+    fn notifies_of_whole_tasks(&self) -> bool;
+
+    /// Whether the last item of a stream says that it is the last.
+    fn marks_last_items(&self) -> bool;
 }
 
 /// The content of a call to a webhook.

@@ -9,11 +9,10 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use nuncio_protocol::dialect::Dialect;
 use nuncio_protocol::{
     A2aError, ErrorDetail, ErrorKind, Event, Operation, OperationKind, Outcome, StreamResponse,
-    Version,
 };
 use serde_json::{Map, Value};
 
-use super::{Answer, Item, Items, Prepared, Sender, Sizes, push_shapes, single_header};
+use super::{Answer, Item, Items, Prepared, Sender, Sizes, single_header};
 use crate::failure::bad_answer;
 use crate::headers::{media_type, retry_after};
 use crate::sse::{Leftover, SseDecoder, SseEvent};
@@ -131,15 +130,7 @@ fn outcome(framing: &impl Framing, kind: OperationKind, body: &[u8]) -> Result<O
         }
         _ => {}
     }
-    let text = match kind {
-        // 0.3 has such shapes of its own.
-        _ if framing.dialect().version() == Version::V0_3 => text.into(),
-        OperationKind::CreateTaskPushNotificationConfig
-        | OperationKind::GetTaskPushNotificationConfig => push_shapes::config(text),
-        OperationKind::ListTaskPushNotificationConfigs => push_shapes::configs(text),
-        _ => text.into(),
-    };
-    framing.decode_result(kind, &text).map_err(unreadable)
+    framing.decode_result(kind, text).map_err(unreadable)
 }
 
 /// The agent's error with what the headers say about it.
@@ -229,7 +220,7 @@ impl<F: Framing> SseItems<F> {
         let position = event.id.as_deref().and_then(|id| id.parse().ok());
         Ok(response.map(|response| Item {
             event: Event::new(position, response),
-            is_final: self.framing.dialect().version() == Version::V0_3 && is_final(text),
+            is_final: self.framing.dialect().marks_last_items() && is_final(text),
         }))
     }
 
@@ -252,7 +243,7 @@ fn is_foreign(event: &SseEvent) -> bool {
     !matches!(event.event.as_str(), "" | "message" | "error")
 }
 
-/// Whether an item of 0.3 says that nothing follows: bare, or in a wrapper.
+/// Whether an item says that nothing follows: bare, or in a wrapper.
 fn is_final(text: &str) -> bool {
     if !text.contains("\"final\"") {
         return false;

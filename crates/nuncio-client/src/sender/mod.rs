@@ -4,7 +4,6 @@
 mod grpc;
 mod json;
 mod json_rpc;
-mod push_shapes;
 mod rest;
 
 use std::fmt;

@@ -2,9 +2,7 @@
 
 use http::{Method, StatusCode};
 use nuncio_protocol::dialect::{Dialect, RestDialect};
-use nuncio_protocol::{
-    A2aError, ErrorKind, Operation, OperationKind, Outcome, StreamResponse, Version, json,
-};
+use nuncio_protocol::{A2aError, Operation, OperationKind, Outcome, StreamResponse, json};
 use serde_json::Value;
 use url::Url;
 
@@ -102,28 +100,8 @@ impl Framing for Rest {
     }
 
     fn refusal(&self, status: StatusCode, body: &[u8]) -> A2aError {
-        let mut error = refine(
-            of_the_agent(self.dialect.decode_error(status.as_u16(), body)),
-            status,
-        );
-        if self.dialect.version() == Version::V0_3
-            && let Some(kind) = by_words(status, &error)
-        {
-            error.kind = kind;
-        }
-        error
-    }
-}
-
-/// What an error is that one SDK of 0.3 tells by its status and its words alone (ERR-04).
-fn by_words(status: StatusCode, error: &A2aError) -> Option<ErrorKind> {
-    let untold = matches!(error.kind, ErrorKind::MethodNotFound | ErrorKind::Internal);
-    match status {
-        StatusCode::NOT_FOUND if untold && error.message.starts_with("Task ") => {
-            Some(ErrorKind::TaskNotFound)
-        }
-        StatusCode::CONFLICT if untold => Some(ErrorKind::TaskNotCancelable),
-        _ => None,
+        let error = self.dialect.decode_error(status.as_u16(), body);
+        refine(of_the_agent(error), status)
     }
 }
 

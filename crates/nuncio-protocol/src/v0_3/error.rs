@@ -83,9 +83,21 @@ pub fn decode_error(status: u16, body: &[u8]) -> A2aError {
     };
     let kind = match value["code"].as_i64() {
         Some(code) if code < 0 => by_code(code, by_status),
-        _ => named.unwrap_or_else(|| by_grpc(&value).unwrap_or(by_status)),
+        _ => named
+            .or_else(|| by_grpc(&value))
+            .or_else(|| by_words(status, message))
+            .unwrap_or(by_status),
     };
     with_details(A2aError::new(kind, message), &value)
+}
+
+/// What one SDK tells by status and words alone (ERR-04).
+fn by_words(status: u16, message: &str) -> Option<ErrorKind> {
+    match status {
+        404 if message.starts_with("Task ") => Some(ErrorKind::TaskNotFound),
+        409 => Some(ErrorKind::TaskNotCancelable),
+        _ => None,
+    }
 }
 
 /// Of several kinds with one code, the one that the status names.

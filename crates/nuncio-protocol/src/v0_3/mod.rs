@@ -54,9 +54,10 @@ mod tests;
 mod write;
 
 pub use error::decode_error;
+pub(crate) use push::says_anything;
 
-use crate::dialect::Dialect;
-use crate::{A2aError, ErrorKind, GetTaskRequest, Operation, Task, Version, json};
+use crate::dialect::{Dialect, Notification};
+use crate::{A2aError, ErrorKind, Event, GetTaskRequest, Operation, Task, Version, json};
 
 /// Version 0.3 of the protocol.
 #[derive(Clone, Copy, Debug, Default)]
@@ -92,6 +93,21 @@ impl Dialect for V0_3 {
             }
             _ => None,
         }
+    }
+
+    fn encode_notification(&self, _: &Event, task: &Task) -> Notification {
+        Notification {
+            content_type: "application/json",
+            body: encode_webhook(task),
+        }
+    }
+
+    fn notifies_of_whole_tasks(&self) -> bool {
+        true
+    }
+
+    fn marks_last_items(&self) -> bool {
+        true
     }
 }
 

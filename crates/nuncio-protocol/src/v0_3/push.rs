@@ -94,8 +94,16 @@ pub(super) fn read_webhook(mut object: Object) -> Read<TaskPushNotificationConfi
         ..TaskPushNotificationConfig::default()
     };
     let authentication = object.object(&["authentication"])?;
-    config.authentication = authentication.map(read_authentication).transpose()?;
+    config.authentication = authentication
+        .map(read_authentication)
+        .transpose()?
+        .filter(says_anything);
     Ok(config)
+}
+
+/// One that names nothing is as good as none: proto writers leave an empty one.
+pub(crate) fn says_anything(authentication: &AuthenticationInfo) -> bool {
+    !authentication.scheme.is_empty() || authentication.credentials.is_some()
 }
 
 /// Keeps the first scheme that every sender knows, else the first.

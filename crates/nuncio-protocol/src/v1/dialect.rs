@@ -6,10 +6,11 @@ use serde_json::{Map, Value};
 
 use super::rest::{HttpRequest, Route, RouteError};
 use super::{json_rpc, rest};
-use crate::dialect::{Dialect, JsonRpcDialect, RestDialect, StreamKind};
+use crate::dialect::{Dialect, JsonRpcDialect, Notification, RestDialect, StreamKind};
 use crate::json::{self, DecodeError};
 use crate::{
-    A2aError, Event, Operation, OperationKind, Outcome, StatusProfile, StreamResponse, Version,
+    A2aError, Event, Operation, OperationKind, Outcome, StatusProfile, StreamResponse, Task,
+    Version,
 };
 
 /// The members that an item of a stream may have in this version.
@@ -38,6 +39,21 @@ impl Dialect for V1_0 {
 
     fn instead(&self, _: &Operation, _: &A2aError) -> Option<Operation> {
         None
+    }
+
+    fn encode_notification(&self, event: &Event, _: &Task) -> Notification {
+        Notification {
+            content_type: "application/a2a+json",
+            body: event.json().to_owned(),
+        }
+    }
+
+    fn notifies_of_whole_tasks(&self) -> bool {
+        false
+    }
+
+    fn marks_last_items(&self) -> bool {
+        false
     }
 }
 

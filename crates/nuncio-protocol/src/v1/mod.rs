@@ -6,6 +6,7 @@
 mod compat;
 mod dialect;
 pub mod json_rpc;
+mod push_shapes;
 pub mod rest;
 
 pub use dialect::V1_0;
@@ -51,10 +52,10 @@ pub(crate) fn decode_outcome(kind: OperationKind, text: &str) -> Result<Outcome,
         OperationKind::ListTasks => Outcome::Tasks(decode_checked(text)?),
         OperationKind::CreateTaskPushNotificationConfig
         | OperationKind::GetTaskPushNotificationConfig => {
-            Outcome::PushConfig(decode_checked(text)?)
+            Outcome::PushConfig(decode_checked(&push_shapes::config(text))?)
         }
         OperationKind::ListTaskPushNotificationConfigs => {
-            Outcome::PushConfigs(decode_checked(text)?)
+            Outcome::PushConfigs(decode_checked(&push_shapes::configs(text))?)
         }
         OperationKind::DeleteTaskPushNotificationConfig => Outcome::Deleted,
         OperationKind::GetExtendedAgentCard => Outcome::Card(Box::new(decode_checked(text)?)),

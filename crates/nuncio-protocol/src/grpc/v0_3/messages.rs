@@ -13,6 +13,7 @@ use super::pb::{send_message_response, stream_response};
 use crate::dialect::StreamKind;
 use crate::grpc::convert::{Proto, message, oneof, required, within};
 use crate::json::DecodeError;
+use crate::v0_3::says_anything;
 use crate::{
     Artifact, AuthenticationInfo, ListTaskPushNotificationConfigsResponse, Message, Metadata, Part,
     PartContent, SendMessageConfiguration, SendMessageRequest, SendMessageResponse, StreamResponse,
@@ -325,7 +326,8 @@ impl Proto<pb::PushNotificationConfig> for TaskPushNotificationConfig {
             id: Proto::from_proto(proto.id)?,
             url: proto.url,
             token: Proto::from_proto(proto.token)?,
-            authentication: Proto::from_proto(proto.authentication)?,
+            authentication: Option::<AuthenticationInfo>::from_proto(proto.authentication)?
+                .filter(says_anything),
             ..Self::default()
         })
     }

@@ -9,11 +9,11 @@ mod names;
 
 use super::convert::{Proto, bad_answer, bad_request, decode, read, write};
 use super::generated::a2a_v1 as pb;
-use crate::dialect::{Dialect, GrpcDialect, StreamKind};
+use crate::dialect::{Dialect, GrpcDialect, Notification, StreamKind};
 use crate::json::DecodeError;
 use crate::{
     A2aError, ErrorKind, Event, GetExtendedAgentCardRequest, Operation, OperationKind, Outcome,
-    StreamResponse, Version,
+    StreamResponse, Task, Version,
 };
 
 /// Version 0.3 over gRPC.
@@ -32,6 +32,18 @@ impl Dialect for V0_3 {
     /// A task that has ended is shown to whoever wants to follow it (V03-05).
     fn instead(&self, asked: &Operation, error: &A2aError) -> Option<Operation> {
         crate::v0_3::V0_3.instead(asked, error)
+    }
+
+    fn encode_notification(&self, event: &Event, task: &Task) -> Notification {
+        crate::v0_3::V0_3.encode_notification(event, task)
+    }
+
+    fn notifies_of_whole_tasks(&self) -> bool {
+        crate::v0_3::V0_3.notifies_of_whole_tasks()
+    }
+
+    fn marks_last_items(&self) -> bool {
+        crate::v0_3::V0_3.marks_last_items()
     }
 }
 

@@ -156,8 +156,12 @@ impl Proto<pb::ListTaskPushNotificationConfigRequest> for ListTaskPushNotificati
 
 /// The task above its webhooks; some write the name of the collection (TRAP-32).
 fn parent(name: &str) -> Result<TaskId, DecodeError> {
-    let name = name.strip_suffix('/').unwrap_or(name);
-    task_named("parent", name.strip_suffix(COLLECTION).unwrap_or(name))
+    // A slash at the end belongs to the collection's name, or else to the id.
+    let collection = name.strip_suffix('/').unwrap_or(name);
+    task_named(
+        "parent",
+        collection.strip_suffix(COLLECTION).unwrap_or(name),
+    )
 }
 
 impl Proto<pb::CreateTaskPushNotificationConfigRequest> for TaskPushNotificationConfig {

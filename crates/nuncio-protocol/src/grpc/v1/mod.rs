@@ -4,9 +4,9 @@ mod messages;
 
 use super::convert::{Proto as _, bad_answer, bad_request, decode, read, write};
 use super::generated::lf_a2a_v1 as pb;
-use crate::dialect::{Dialect, GrpcDialect, StreamKind};
+use crate::dialect::{Dialect, GrpcDialect, Notification, StreamKind};
 use crate::json::DecodeError;
-use crate::{A2aError, Event, Operation, OperationKind, Outcome, StreamResponse, Version};
+use crate::{A2aError, Event, Operation, OperationKind, Outcome, StreamResponse, Task, Version};
 
 /// Version 1.0 over gRPC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,6 +23,18 @@ impl Dialect for V1 {
 
     fn instead(&self, _asked: &Operation, _error: &A2aError) -> Option<Operation> {
         None
+    }
+
+    fn encode_notification(&self, event: &Event, task: &Task) -> Notification {
+        crate::v1::V1_0.encode_notification(event, task)
+    }
+
+    fn notifies_of_whole_tasks(&self) -> bool {
+        crate::v1::V1_0.notifies_of_whole_tasks()
+    }
+
+    fn marks_last_items(&self) -> bool {
+        crate::v1::V1_0.marks_last_items()
     }
 }
 

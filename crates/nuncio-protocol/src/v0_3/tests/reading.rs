@@ -455,3 +455,31 @@ fn bodies_that_hold_nothing_are_fine_for_cancel() {
         );
     }
 }
+
+/// The kit, and whoever writes through a proto, leaves an empty object where nothing is meant.
+#[test]
+fn an_empty_authentication_is_none() {
+    let read = |authentication: Value| {
+        let params = json!({"taskId": "t", "pushNotificationConfig": {
+            "url": "https://h/", "authentication": authentication
+        }});
+        let kind = OperationKind::CreateTaskPushNotificationConfig;
+        let operation = JsonRpcDialect::decode_params(&V0_3, kind, &params.to_string()).unwrap();
+        let Operation::CreateTaskPushNotificationConfig(config) = operation else {
+            panic!("another operation");
+        };
+        config.authentication.map(|told| told.scheme)
+    };
+    assert_eq!(read(json!({})), None);
+    assert_eq!(read(json!({"schemes": []})), None);
+    assert_eq!(
+        read(json!({"schemes": ["Basic"]})),
+        Some("Basic".to_owned())
+    );
+    let missing = json!({"schemes": [], "credentials": "secret"});
+    assert_eq!(
+        read(missing),
+        Some(String::new()),
+        "for validation to judge"
+    );
+}
