@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
-use crate::client::{ClientOptions, FollowOptions, OutputFormat, PartFlags, StateName};
+use crate::client::{
+    ClientOptions, FollowOptions, OutputFormat, PartFlags, ServerOptions, StateName,
+};
 use crate::config::LogFormat;
 
 const TEMPLATE: &str =
@@ -53,6 +55,14 @@ pub(crate) enum Command {
     /// Read, list, cancel and follow tasks
     #[command(subcommand)]
     Task(TaskCommand),
+    /// List, add and remove the agents of a running server
+    #[command(subcommand)]
+    Agents(AgentsCommand),
+    /// Find what is wrong with a server or an agent: exit code 1 if there is an error
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio doctor --config nuncio.toml
+  nuncio doctor --url https://agents.example.com --keys card-key.jwks.json")]
+    Doctor(DoctorArguments),
     /// Look at configurations: `show` the client's, check the server's
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -307,6 +317,80 @@ pub(crate) struct TaskSubscribeArguments {
     pub(crate) client: ClientOptions,
     #[command(flatten)]
     pub(crate) follow: FollowOptions,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AgentsCommand {
+    /// List the agents, those of the configuration and those that were added
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio agents list
+  nuncio agents list --server https://agents.example.com -o json")]
+    List(AgentsListArguments),
+    /// Show an agent with its configuration
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio agents get echo")]
+    Get(AgentsNameArguments),
+    /// Add an agent, or change one that was added
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio agents add order-desk.toml
+  nuncio agents add order-desk.json --replace")]
+    Add(AgentsAddArguments),
+    /// Remove an agent that was added; its tasks stay
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio agents remove order-desk")]
+    Remove(AgentsNameArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AgentsListArguments {
+    #[command(flatten)]
+    pub(crate) server: ServerOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AgentsNameArguments {
+    /// The agent's id
+    #[arg(value_name = "ID")]
+    pub(crate) id: String,
+    #[command(flatten)]
+    pub(crate) server: ServerOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AgentsAddArguments {
+    /// The agent: TOML as in a configuration with one agent, or JSON; `-` reads stdin
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// Replace the agent if it was added before
+    #[arg(long)]
+    pub(crate) replace: bool,
+    #[command(flatten)]
+    pub(crate) server: ServerOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArguments {
+    /// The server's TOML file; without it and --url the defaults are examined
+    #[arg(long, value_name = "FILE", conflicts_with = "url")]
+    pub(crate) config: Option<PathBuf>,
+    /// Examine the agent at this address only, from outside
+    #[arg(long, value_name = "URL")]
+    pub(crate) url: Option<String>,
+    /// The public keys that sign the card: PEM, a JWK or a JWKS; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keys: Vec<PathBuf>,
+    /// A key for the agent; other users of this machine can see it here, A2ACLI_API_KEY hides it
+    #[arg(long, value_name = "KEY")]
+    pub(crate) api_key: Option<String>,
+    /// A token for the agent; other users of this machine can see it here, A2ACLI_BEARER hides it
+    #[arg(long, value_name = "TOKEN")]
+    pub(crate) bearer: Option<String>,
+    /// The form of the output [default: text]
+    #[arg(short, long, value_name = "FORMAT", value_enum)]
+    pub(crate) output: Option<OutputFormat>,
+    /// Log to stderr what is done and what goes over the wire, without secrets
+    #[arg(long)]
+    pub(crate) debug: bool,
 }
 
 #[derive(Debug, Subcommand)]

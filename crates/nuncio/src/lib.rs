@@ -2,14 +2,16 @@
 //!
 //! [`run`] is the whole program but for its arguments. `serve` builds a server out of the other
 //! crates; `client` is the command line client of the A2A protocol, after the specification of
-//! the `a2a-cli` project (SPEC 0.2). Nothing else in the workspace reads the environment, writes
+//! the `a2a-cli` project (SPEC 0.2); `agents` and `doctor` look after servers. Nothing else in the workspace reads the environment, writes
 //! to the standard streams or decides an exit code.
 
+mod agents;
 mod arguments;
 mod client;
 mod config;
 mod configuration;
 mod database;
+mod doctor;
 mod keys;
 mod logging;
 mod outcome;
@@ -48,6 +50,8 @@ fn dispatch(command: Command, surroundings: &Surroundings) -> Outcome {
         Command::Send(arguments) => client::send(arguments, surroundings),
         Command::Card(command) => card(command, surroundings),
         Command::Task(command) => client::task(command, surroundings),
+        Command::Agents(command) => agents::run(&command, surroundings),
+        Command::Doctor(arguments) => doctor::run(&arguments, surroundings),
         Command::Config(ConfigCommand::Show(options)) => {
             client::config_show(&options, surroundings)
         }

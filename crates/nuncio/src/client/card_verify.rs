@@ -18,7 +18,7 @@ use crate::surroundings::Surroundings;
 
 /// Says by which key a card is signed; a card that is signed by none of them is a failure.
 pub(crate) fn card_verify(arguments: &CardVerifyArguments, around: &Surroundings) -> Outcome {
-    let keys = keys(&arguments.keys)?;
+    let keys = read_keys(&arguments.keys)?;
     let named = said([("agent-card", arguments.card.clone())]);
     let prepared = Prepared::new(&arguments.client, named, around)?;
     let found = super::block_on(prepared.bare_card())?;
@@ -57,7 +57,11 @@ pub(crate) fn card_verify(arguments: &CardVerifyArguments, around: &Surroundings
     }
 }
 
-fn keys(files: &[PathBuf]) -> Outcome<KeySet> {
+/// The public keys in these files.
+///
+/// # Errors
+/// A file that cannot be read or holds none.
+pub(crate) fn read_keys(files: &[PathBuf]) -> Outcome<KeySet> {
     let mut keys = KeySet::new();
     for file in files {
         let failed =

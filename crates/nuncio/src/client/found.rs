@@ -69,6 +69,7 @@ pub(crate) fn prefer(card: &mut AgentCard, preferred: &[Binding], version: Versi
     }
 }
 
+/// Completes the addresses that are given relative to the card's.
 pub(crate) fn make_absolute(card: &mut AgentCard, base: &Url) {
     for interface in &mut card.supported_interfaces {
         // gRPC is at a host and a port, which is no relative address.

@@ -18,6 +18,7 @@ mod escape;
 mod failure;
 mod follow;
 mod found;
+mod groundwork;
 mod hints;
 mod options;
 mod parts;
@@ -37,16 +38,21 @@ use crate::surroundings::Surroundings;
 
 pub(crate) use card::card_get;
 pub(crate) use card_diff::card_diff;
-pub(crate) use card_lint::card_lint;
+pub(crate) use card_lint::{Severity, card_lint, lint};
 pub(crate) use card_sign::card_sign;
-pub(crate) use card_verify::card_verify;
+pub(crate) use card_verify::{card_verify, read_keys};
+pub(crate) use credentials::Attachments;
 pub(crate) use escape::{escape, escape_json};
-pub(crate) use options::{ClientOptions, FollowOptions, OutputFormat};
+pub(crate) use found::make_absolute;
+pub(crate) use groundwork::Groundwork;
+pub(crate) use options::{ClientOptions, FollowOptions, OutputFormat, ServerOptions, said};
 pub(crate) use parts::PartFlags;
+pub(crate) use printer::Printer;
 pub(crate) use send::send;
 pub(crate) use show::config_show;
 pub(crate) use state::StateName;
 pub(crate) use task::task;
+pub(crate) use text::Text;
 
 /// Whether a failure is to be told as JSON, judged before the arguments are known to be good.
 pub(crate) fn wants_json(arguments: &[OsString], surroundings: &Surroundings) -> bool {
@@ -72,7 +78,7 @@ pub(crate) fn wants_json(arguments: &[OsString], surroundings: &Surroundings) ->
 }
 
 /// Runs a future of the client on a small runtime of its own.
-fn block_on<T>(
+pub(crate) fn block_on<T>(
     future: impl Future<Output = crate::outcome::Outcome<T>>,
 ) -> crate::outcome::Outcome<T> {
     let runtime = tokio::runtime::Builder::new_current_thread()

@@ -56,6 +56,45 @@ pub(crate) struct ClientOptions {
     pub(crate) config: Option<String>,
 }
 
+/// Which server to administer and how.
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Connection and output")]
+pub(crate) struct ServerOptions {
+    /// The server, as A2ACLI_SERVER says it too [default: http://127.0.0.1:8080]
+    #[arg(long, value_name = "URL")]
+    pub(crate) server: Option<String>,
+    /// A key with `admin = true`; other users of this machine can see it here, A2ACLI_API_KEY hides it
+    #[arg(long, value_name = "KEY")]
+    pub(crate) api_key: Option<String>,
+    /// The form of the output [default: text]
+    #[arg(short, long, value_name = "FORMAT", value_enum)]
+    pub(crate) output: Option<OutputFormat>,
+    /// Do not check TLS certificates: anybody on the way can read along; for development only [default: check]
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    /// Log to stderr what is done and what goes over the wire, without secrets
+    #[arg(long)]
+    pub(crate) debug: bool,
+    /// Read settings from this `.env` file instead of the nearest one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<String>,
+}
+
+impl ServerOptions {
+    /// The same in the words of the client, with the server apart.
+    pub(crate) fn split(&self) -> (ClientOptions, Layer) {
+        let options = ClientOptions {
+            api_key: self.api_key.clone(),
+            output: self.output,
+            insecure: self.insecure,
+            debug: self.debug,
+            config: self.config.clone(),
+            ..ClientOptions::default()
+        };
+        (options, said([("server", self.server.clone())]))
+    }
+}
+
 /// How long to wait.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Waiting")]

@@ -186,7 +186,7 @@ impl Session {
 }
 
 /// Finds mistakes in settings before anybody is asked anything.
-fn check(settings: &Settings) -> Outcome {
+pub(super) fn check(settings: &Settings) -> Outcome {
     settings.transports()?;
     settings.flag("insecure")?;
     settings.duration("timeout")?;
@@ -236,7 +236,7 @@ fn follow_policy(interval: Option<Duration>) -> FollowPolicy {
 }
 
 /// The way out; with `--insecure` any certificate will do, and that is never done silently.
-fn egress(settings: &Settings) -> Outcome<Egress> {
+pub(super) fn egress(settings: &Settings) -> Outcome<Egress> {
     let mut policy = EgressPolicy::open();
     policy.accept_any_certificate = settings.flag("insecure")?;
     if let Some((_, source)) = settings
@@ -253,7 +253,7 @@ fn egress(settings: &Settings) -> Outcome<Egress> {
 }
 
 /// What no diagnostics may show.
-fn secrets(settings: &Settings) -> Outcome<Vec<String>> {
+pub(super) fn secrets(settings: &Settings) -> Outcome<Vec<String>> {
     let given = ["bearer", "api-key"].into_iter();
     let given = given.filter_map(|name| settings.text(name));
     let values = parameters(settings)?.into_iter();

@@ -25,6 +25,7 @@ pub(crate) const SETTINGS: &[(&str, &str)] = &[
     ("metadata", ""),
     ("output", "text"),
     ("poll-interval", "2s"),
+    ("server", "http://127.0.0.1:8080"),
     ("svc-param", ""),
     ("task-id", ""),
     ("timeout", "none"),
@@ -296,10 +297,13 @@ fn others_may_read(_: &Path) -> bool {
 
 /// The output format as environment and files have it, for telling a mistake in the arguments.
 pub(crate) fn configured_output(arguments: &[&str], surroundings: &Surroundings) -> Option<String> {
+    let command = arguments.get(1);
     let named = arguments.iter().position(|text| *text == "--config");
     let named = named.and_then(|at| arguments.get(at + 1)).copied();
-    let is_client = arguments.get(1).is_some_and(|command| {
-        matches!(*command, "send" | "card" | "task")
+    // There it is a server's.
+    let named = named.filter(|_| command != Some(&"doctor"));
+    let is_client = command.is_some_and(|command| {
+        matches!(*command, "send" | "card" | "task" | "agents" | "doctor")
             || (*command == "config" && arguments.get(2) == Some(&"show"))
     });
     if !is_client {

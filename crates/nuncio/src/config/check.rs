@@ -534,10 +534,11 @@ fn is_level(text: &str) -> bool {
     ["off", "error", "warn", "info", "debug", "trace"].contains(&level)
 }
 
-const NAME_HINT: &str =
+pub(crate) const NAME_HINT: &str =
     "letters, digits, `-`, `_` and `.`, beginning with a letter or digit, 128 at most";
 
-fn is_name(name: &str) -> bool {
+/// Whether something may be the id of an agent, caller or workspace.
+pub(crate) fn is_name(name: &str) -> bool {
     let fits = |c: u8| c.is_ascii_alphanumeric() || matches!(c, b'-' | b'_' | b'.');
     let first = name.as_bytes().first();
     name.len() <= 128 && name.bytes().all(fits) && first.is_some_and(u8::is_ascii_alphanumeric)

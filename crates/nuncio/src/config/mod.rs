@@ -24,7 +24,7 @@ pub(crate) use agents::{AgentConfig, AgentKind, SkillConfig};
 pub(crate) use auth::{
     AuthConfig, KeyConfig, KeyLocation, OAuth2Config, OAuthFlowName, TokensConfig,
 };
-pub(crate) use check::check_agent;
+pub(crate) use check::{NAME_HINT, check_agent, is_name};
 pub(crate) use dump::dump;
 pub(crate) use engine::EngineConfig;
 pub(crate) use load::{Loaded, Sources, load};

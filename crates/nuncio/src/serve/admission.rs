@@ -19,7 +19,7 @@ use crate::outcome::{Failure, Outcome};
 ///
 /// # Errors
 /// If a file cannot be read or is not what it should be.
-pub(super) fn authenticator(config: &Config) -> Outcome<Authenticator> {
+pub(crate) fn authenticator(config: &Config) -> Outcome<Authenticator> {
     let auth = &config.auth;
     let mut authenticator = Authenticator::with_keys(keys(&auth.keys)?)
         .with_basic(auth.basic)
@@ -120,7 +120,7 @@ fn flow(said: &OAuth2Config) -> OAuthFlows {
 ///
 /// # Errors
 /// If a file cannot be read or is not what it should be.
-pub(super) fn tls(config: &TlsConfig) -> Outcome<Tls> {
+pub(crate) fn tls(config: &TlsConfig) -> Outcome<Tls> {
     let authorities = config.client_authorities.as_deref().map(read).transpose()?;
     let made = Tls::from_pem(
         &read(&config.certificate)?,

@@ -6,6 +6,10 @@ mod announce;
 mod secrets;
 mod wiring;
 
+pub(crate) use admission::{authenticator, tls};
+pub(crate) use announce::base_url;
+pub(crate) use secrets::card_key;
+
 use std::io;
 
 use toml::Value;

@@ -2,11 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
+mod administration;
 mod agents;
 mod auth;
 mod card;
 mod compliance;
 mod debug;
+mod doctor;
 mod errors;
 mod fake;
 mod help;

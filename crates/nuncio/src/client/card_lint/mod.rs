@@ -48,8 +48,9 @@ pub(crate) fn card_lint(arguments: &CardLintArguments, around: &Surroundings) ->
     }
 }
 
+/// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Severity {
+pub(crate) enum Severity {
     /// The protocol forbids it, or nobody can reach the agent.
     Error,
     /// It works with some, or only here.
@@ -67,16 +68,17 @@ impl Severity {
 
 /// One thing that is wrong with a card.
 #[derive(Debug)]
-struct Finding {
+pub(crate) struct Finding {
     id: &'static str,
-    severity: Severity,
+    pub(crate) severity: Severity,
     /// The member, in wire spelling; empty for the whole card.
     path: String,
     message: String,
 }
 
 impl Finding {
-    fn line(&self) -> String {
+    /// The rule, where, and what.
+    pub(crate) fn line(&self) -> String {
         let place = match self.path.as_str() {
             "" => String::new(),
             path => format!("{path}: "),
@@ -95,7 +97,7 @@ impl Finding {
 }
 
 /// Everything that is wrong with a card that was found at this address.
-fn lint(raw: &str, at: Option<&Url>) -> Vec<Finding> {
+pub(crate) fn lint(raw: &str, at: Option<&Url>) -> Vec<Finding> {
     let card = match nuncio_protocol::json::decode::<Value>(raw.as_bytes()) {
         Ok(card) => card,
         Err(error) => {
