@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::strategies;
+use crate::support::as_older_webhook;
 
 const DIALECTS: [&dyn GrpcDialect; 2] = [&grpc::V1, &grpc::V0_3];
 
@@ -154,7 +155,7 @@ impl Lossy for SendMessageResponse {
 
 impl Lossy for TaskPushNotificationConfig {
     fn lose(&mut self) {
-        self.tenant = None;
+        as_older_webhook(self);
     }
 }
 

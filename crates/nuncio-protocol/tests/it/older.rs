@@ -18,6 +18,7 @@ use proptest::sample::select;
 use serde_json::{Value, json};
 
 use crate::strategies;
+use crate::support::as_older_webhook;
 
 /// Which form of 0.3 a value went through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,10 +94,11 @@ impl Through {
                 if let Some(configuration) = &mut request.configuration
                     && let Some(webhook) = &mut configuration.task_push_notification_config
                 {
-                    webhook.tenant = None;
+                    as_older_webhook(webhook);
                     webhook.task_id = None;
                 }
             }
+            Operation::CreateTaskPushNotificationConfig(webhook) => as_older_webhook(webhook),
             Operation::ListTaskPushNotificationConfigs(request) if self == Self::JsonRpc => {
                 request.page_size = 0;
                 request.page_token = None;
@@ -272,9 +274,7 @@ proptest! {
         let kind = OperationKind::ListTaskPushNotificationConfigs;
         for through in BOTH {
             let mut expected = list.clone();
-            for config in &mut expected.configs {
-                config.tenant = None;
-            }
+            expected.configs.iter_mut().for_each(as_older_webhook);
             if through == Through::JsonRpc {
                 expected.next_page_token = None;
             }

@@ -228,3 +228,16 @@ pub(crate) fn object_mut<'a>(
         .as_object_mut()
         .unwrap()
 }
+
+/// What 0.3 makes of a webhook: no tenant, and no authentication that names nothing.
+pub(crate) fn as_older_webhook(webhook: &mut nuncio_protocol::TaskPushNotificationConfig) {
+    webhook.tenant = None;
+    let names = |told: &nuncio_protocol::AuthenticationInfo| {
+        !told.scheme.is_empty()
+            || told
+                .credentials
+                .as_ref()
+                .is_some_and(|text| !text.is_empty())
+    };
+    webhook.authentication = webhook.authentication.take().filter(names);
+}
