@@ -16,7 +16,14 @@ pub(crate) fn of_interface(
     plaintext: Option<bool>,
 ) -> Option<Url> {
     if binding == Binding::Grpc {
-        return grpc(&interface.url, plaintext);
+        let url = grpc(&interface.url, plaintext)?;
+        // A host that gave its card over TLS has TLS on this port too, even if it is this machine.
+        let host_has_tls =
+            base.is_some_and(|base| base.scheme() == "https" && base.host() == url.host());
+        return match plaintext {
+            None if host_has_tls => grpc(&interface.url, Some(false)),
+            _ => Some(url),
+        };
     }
     Url::parse(&interface.url)
         .ok()
@@ -73,6 +80,20 @@ pub(crate) fn is_local(url: &Url) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_with_tls_has_it_for_grpc_too() {
+        let interface = AgentInterface::new("127.0.0.1:1", Binding::Grpc);
+        let of = |base: &str, plaintext| {
+            let base = Url::parse(base).unwrap();
+            let url = of_interface(&interface, Binding::Grpc, Some(&base), plaintext);
+            url.unwrap().scheme().to_owned()
+        };
+        assert_eq!(of("https://127.0.0.1:1/card.json", None), "https");
+        assert_eq!(of("http://127.0.0.1:1/card.json", None), "http");
+        assert_eq!(of("https://agents.example/card.json", None), "http");
+        assert_eq!(of("https://127.0.0.1:1/card.json", Some(true)), "http");
+    }
 
     /// CARD-07.
     #[test]

@@ -251,15 +251,26 @@ impl Client {
         (delay <= self.retry().max_retry_after).then_some(delay)
     }
 
+    /// By the first route that can say it and leads there. Where one has found nobody, the others
+    /// of the same host and port are not tried: whoever comes back there speaks the first as well.
     async fn by_any_route(&self, attempt: &Attempt<'_>) -> Result<Head<'_>, SendError> {
-        let mut last = None;
+        let (mut last, mut unsaid) = (None, None);
+        let mut deserted = Vec::new();
         let acceptable = |route: &&Route| attempt.below.is_none_or(|below| route.version < below);
         for route in self.routes().filter(acceptable) {
             let operation = for_route(attempt.operation, route);
-            let prepared = route
-                .sender
-                .prepare(&operation)
-                .map_err(SendError::Request)?;
+            let prepared = match route.sender.prepare(&operation) {
+                Ok(prepared) => prepared,
+                Err(error) if error.kind == ErrorKind::UnsupportedOperation => {
+                    unsaid.get_or_insert(SendError::Request(error));
+                    continue;
+                }
+                Err(error) => return Err(SendError::Request(error)),
+            };
+            let origin = prepared.url.origin();
+            if deserted.contains(&origin) {
+                continue;
+            }
             match self.send(attempt, &operation, route, prepared).await {
                 Ok(response) => {
                     if attempt.below.is_none() {
@@ -269,12 +280,14 @@ impl Client {
                 }
                 Err(error) if error.is_connect() => {
                     tracing::debug!("no connection to {}", route.interface.url);
+                    deserted.push(origin);
                     last.get_or_insert(error);
                 }
                 Err(error) => return Err(error),
             }
         }
-        Err(last.unwrap_or_else(|| SendError::Request(A2aError::internal())))
+        let error = last.or(unsaid);
+        Err(error.unwrap_or_else(|| SendError::Request(A2aError::internal())))
     }
 
     async fn send(
