@@ -125,8 +125,8 @@ fn read_params(kind: OperationKind, mut params: Object) -> Read<Operation> {
         OperationKind::GetTaskPushNotificationConfig => {
             let (task, config): (_, Option<String>) = read_webhook_ids(&mut params)?;
             match config {
-                Some(config) => get_webhook(task, config),
-                None => list_webhooks(task),
+                Some(config) if config != push::DEFAULT_ID => get_webhook(task, config),
+                _ => list_webhooks(task),
             }
         }
         OperationKind::ListTaskPushNotificationConfigs => {

@@ -23,8 +23,8 @@ pub(super) fn encode(
         Outcome::PushConfig(config) => text(&Spelt(config, form)),
         Outcome::PushConfigs(list) => match asked {
             OperationKind::GetTaskPushNotificationConfig => {
-                let first = list.configs.first().ok_or_else(no_webhook)?;
-                text(&Spelt(first, form))
+                let the_one = push::the_one(&list.configs).ok_or_else(no_webhook)?;
+                text(&Spelt(the_one, form))
             }
             _ => text(&Spelt(list, form)),
         },

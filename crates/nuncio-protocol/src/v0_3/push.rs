@@ -101,6 +101,22 @@ pub(super) fn read_webhook(mut object: Object) -> Read<TaskPushNotificationConfi
     Ok(config)
 }
 
+/// The id by which some callers ask for a task's webhook that they set without one.
+pub(super) const DEFAULT_ID: &str = "default";
+
+/// The webhook that is meant where none is named: the one called so, else the first (V03-08).
+pub(super) fn the_one(
+    configs: &[TaskPushNotificationConfig],
+) -> Option<&TaskPushNotificationConfig> {
+    let is_default = |config: &&TaskPushNotificationConfig| {
+        config
+            .id
+            .as_ref()
+            .is_some_and(|id| id.as_str() == DEFAULT_ID)
+    };
+    configs.iter().find(is_default).or(configs.first())
+}
+
 /// One that names nothing is as good as none: proto writers leave an empty one.
 pub(crate) fn says_anything(authentication: &AuthenticationInfo) -> bool {
     !authentication.scheme.is_empty() || authentication.credentials.is_some()

@@ -7,8 +7,8 @@ use super::{first_part, http, params, send, with_content, with_part};
 use crate::dialect::{JsonRpcDialect, RestDialect};
 use crate::v1::rest::RouteError;
 use crate::{
-    ErrorKind, Limits, Operation, OperationKind, Outcome, Part, Role, StreamResponse, TaskState,
-    Validate as _,
+    ErrorKind, Limits, ListTaskPushNotificationConfigsResponse, Operation, OperationKind, Outcome,
+    Part, Role, StreamResponse, TaskPushNotificationConfig, TaskState, Validate as _,
 };
 
 /// The field that a request is refused for, with the hint that 0.3 spells it otherwise.
@@ -482,4 +482,43 @@ fn an_empty_authentication_is_none() {
         Some(String::new()),
         "for validation to judge"
     );
+}
+
+/// V03-08: no id and "default" ask for the one webhook of a task, as the kit and older clients do.
+#[test]
+fn a_webhook_without_a_name_is_found() {
+    let asks = |id: Value| {
+        let asked = json!({"id": "t", "pushNotificationConfigId": id});
+        params("tasks/pushNotificationConfig/get", asked)
+            .unwrap()
+            .kind()
+    };
+    assert_eq!(
+        asks(Value::Null),
+        OperationKind::ListTaskPushNotificationConfigs
+    );
+    assert_eq!(
+        asks(json!("default")),
+        OperationKind::ListTaskPushNotificationConfigs
+    );
+    assert_eq!(
+        asks(json!("p")),
+        OperationKind::GetTaskPushNotificationConfig
+    );
+    let told = |ids: &[&str]| {
+        let configs = ids.iter().map(|id| TaskPushNotificationConfig {
+            id: Some((*id).into()),
+            task_id: Some("t".into()),
+            ..TaskPushNotificationConfig::default()
+        });
+        let mut list = ListTaskPushNotificationConfigsResponse::default();
+        list.configs = configs.collect();
+        let kind = OperationKind::GetTaskPushNotificationConfig;
+        let written = JsonRpcDialect::encode_result(&V0_3, kind, &Outcome::PushConfigs(list));
+        let written: Value = serde_json::from_str(&written?).unwrap();
+        Ok::<_, crate::A2aError>(written["pushNotificationConfig"]["id"].clone())
+    };
+    assert_eq!(told(&["a", "b"]).unwrap(), "a");
+    assert_eq!(told(&["a", "default"]).unwrap(), "default");
+    assert_eq!(told(&[]).unwrap_err().kind, ErrorKind::TaskNotFound);
 }
