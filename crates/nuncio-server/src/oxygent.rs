@@ -5,13 +5,15 @@ use http::{Method, StatusCode};
 use http_body::Body;
 use nuncio_protocol::v0_3::V0_3;
 use nuncio_protocol::v0_3::oxygent::{self, PlainCall};
-use nuncio_protocol::{Binding, OperationKind};
+use nuncio_protocol::v1::json_rpc::RequestId;
+use nuncio_protocol::{Binding, OperationKind, Version, dialect};
 
 use crate::bindings::{Asking, Target};
 use crate::failure::Failure;
 use crate::json_rpc::Entered;
 use crate::place::Who;
 use crate::reply::{self, JSON, Reply};
+use crate::rest;
 use crate::server::{Server, Visit};
 
 /// What a plain call's path asks for, whose agent takes such calls.
@@ -51,14 +53,18 @@ impl Server {
     where
         B: Body<Data = Bytes> + Send + 'static,
     {
-        let entered = async {
-            let admitted = self.authenticate(visit)?;
-            let bytes = self.read_json(visit.parts, None, upload).await?;
-            Ok((admitted, bytes))
+        let admitted = match self.authenticate(visit) {
+            Ok(admitted) => admitted,
+            // As if no such call were taken here: strangers do not learn which agents there are.
+            Err(failure) if route.specific => return rest::refusal(failure, &visit.parts.headers),
+            Err(failure) => {
+                let newest = dialect::json_rpc(Version::V1_0);
+                return failure.json_rpc(&RequestId::null(), newest);
+            }
         };
-        let (admitted, bytes) = match entered.await {
-            Ok(entered) => entered,
-            Err(failure) => return Failure::plain(failure),
+        let bytes = match self.read_json(visit.parts, None, upload).await {
+            Ok(bytes) => bytes,
+            Err(failure) => return failure.plain(),
         };
         if oxygent::is_json_rpc(&bytes) || (!route.specific && bytes.first() == Some(&b'[')) {
             let endpoint = self.endpoint_for(&admitted, &who, None);

@@ -2,9 +2,16 @@
 
 use std::borrow::Cow;
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use crate::card::{CARD_PATH, LEGACY_CARD_PATH};
+
+/// What stands as it is in a segment of a path.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~');
 
 /// Where workspaces begin; the second is MemoryLake's address.
 const WORKSPACES: [(&str, Style); 2] = [
@@ -113,6 +120,7 @@ impl Who<'_> {
             } => {
                 let prefix = WORKSPACES.iter().find(|(_, other)| other == style);
                 let prefix = prefix.map_or("", |(prefix, _)| prefix);
+                let workspace = utf8_percent_encode(workspace, SEGMENT);
                 format!("{prefix}{workspace}/agents/{agent}/a2a")
             }
         }
@@ -173,6 +181,20 @@ impl<'a> Face<'a> {
 #[cfg(test)]
 mod tests {
     use super::{Face, Place, Style, Who};
+
+    #[test]
+    fn addresses_are_written_as_they_are_read() {
+        for path in [
+            "/workspaces/a%20b%2Fc/agents/echo/a2a",
+            "/openapi/memorylake/api/v3/workspaces/w/agents/echo/a2a",
+            "/agents/echo",
+        ] {
+            let Place::Agent(who, _) = Place::of(path) else {
+                panic!("{path}");
+            };
+            assert_eq!(who.path("echo"), path);
+        }
+    }
 
     #[test]
     fn paths_are_read() {

@@ -44,13 +44,10 @@ impl Server {
             shown: shown.map(|version| (version, route_in(version))),
         };
         let answered = self.rest_call(visit, who, call, upload, &mut form);
-        let mut reply = match answered.await {
+        varying(match answered.await {
             Ok(reply) => reply,
             Err(failure) => failure.rest(&form),
-        };
-        let vary = HeaderValue::from_static("Accept");
-        reply.headers_mut().append(VARY, vary);
-        reply
+        })
     }
 
     async fn rest_call<B>(
@@ -115,6 +112,17 @@ impl Server {
         answer.name_extensions(&mut reply);
         Ok(reply)
     }
+}
+
+/// What a path that no version has is refused with.
+pub(crate) fn refusal(failure: Failure, headers: &HeaderMap) -> Reply {
+    varying(failure.rest(&ErrorForm::plain(headers)))
+}
+
+fn varying(mut reply: Reply) -> Reply {
+    let vary = HeaderValue::from_static("Accept");
+    reply.headers_mut().append(VARY, vary);
+    reply
 }
 
 /// The newest version that has such a path, and what the path means in it.

@@ -16,6 +16,7 @@ use http::{Method, Request, StatusCode};
 use http_body::Body;
 use nuncio_protocol::{Clock, Ids};
 use serde_json::json;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -28,6 +29,7 @@ use crate::oxygent::PlainRoute;
 use crate::place::{Face, Place, Who};
 use crate::reply::{self, JSON, Reply};
 use crate::rest::ErrorForm;
+use crate::standard::MAX_WATCHES;
 use crate::switchboard::Directory;
 use crate::{Administration, Authenticator, Endpoint, ResponseBody, Settings, Switchboard};
 use crate::{address, body, cors, grpc};
@@ -52,6 +54,7 @@ struct Shared {
     ids: Arc<dyn Ids>,
     readiness: Option<ReadinessCheck>,
     administration: Option<Arc<dyn Administration>>,
+    watches: Arc<Semaphore>,
     draining: AtomicBool,
     closing: CancellationToken,
     connections: Connections,
@@ -100,6 +103,7 @@ impl Server {
                 ids,
                 readiness: None,
                 administration: None,
+                watches: Arc::new(Semaphore::new(MAX_WATCHES)),
                 draining: AtomicBool::new(false),
                 closing: CancellationToken::new(),
             }),
@@ -331,6 +335,10 @@ impl Server {
 
     pub(crate) fn ids(&self) -> &dyn Ids {
         &*self.shared.ids
+    }
+
+    pub(crate) fn watches(&self) -> &Arc<Semaphore> {
+        &self.shared.watches
     }
 
     pub(crate) fn closing(&self) -> &CancellationToken {

@@ -1,6 +1,7 @@
 //! The standard gRPC services beside A2A: health and reflection (GRPC-08).
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,6 +24,8 @@ use crate::server::{Server, Visit};
 
 /// How often a watched status is looked at.
 const WATCH_INTERVAL: Duration = Duration::from_secs(1);
+/// Watches at once; they need no credentials, and each looks at the store.
+pub(crate) const MAX_WATCHES: usize = 64;
 
 /// A service that is not A2A's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,16 +120,19 @@ impl Health for Server {
         request: tonic::Request<HealthCheckRequest>,
     ) -> Result<Response<Watch>, Status> {
         let known = is_known(&request.get_ref().service);
-        let state = Some((self.clone(), None));
+        let place = Arc::clone(self.watches()).try_acquire_owned();
+        let place = place.map_err(|_| Status::resource_exhausted("too many watches"))?;
+        let state = Some((self.clone(), None, place));
         let changes = stream::unfold(state, move |state| async move {
-            let (server, told) = state?;
+            let (server, told, place) = state?;
             loop {
                 let status = match known {
                     true => server.serving_status().await,
                     false => ServingStatus::ServiceUnknown,
                 };
                 if told != Some(status) {
-                    return Some((Ok(said(status)), Some((server, Some(status)))));
+                    let next = Some((server, Some(status), place));
+                    return Some((Ok(said(status)), next));
                 }
                 tokio::select! {
                     () = server.closing().cancelled() => return None,

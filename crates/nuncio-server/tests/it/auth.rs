@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use nuncio_protocol::signing::{self, SigningKey};
-use nuncio_protocol::{OAuthFlows, OperationKind, Timestamp};
+use nuncio_protocol::{OAuthFlows, OperationKind, Timestamp, Version, dialect};
 use nuncio_server::{ApiKey, Authenticator, InvalidDigest, KeyPlace, TokenRules, TokenSource};
 use serde_json::{Value, json};
 
@@ -17,6 +17,7 @@ pub(crate) fn key(secret: &str, caller: &str) -> ApiKey {
 
 async fn guarded() -> Served {
     let mut setup = Setup::default();
+    setup.shape = |endpoint| endpoint.with_legacy_routes(true);
     let past = Timestamp::from_unix_ms(1_600_000_000_000);
     let keys = [
         key("alice-key", "alice"),
@@ -44,15 +45,58 @@ fn routes() -> Vec<(String, String, String)> {
             String::new(),
         ),
     ];
-    for base in ["", "/agents/echo"] {
-        for kind in OperationKind::ALL {
-            let body = rpc(kind.as_str(), &json!({"id": "t1", "taskId": "t1"}));
-            let path = if base.is_empty() { "/" } else { base };
-            routes.push(("POST".to_owned(), path.to_owned(), body.to_string()));
+    let add = |routes: &mut Vec<_>, method: &str, path: String, body: String| {
+        routes.push((method.to_owned(), path, body));
+    };
+    let bases = [
+        "",
+        "/agents/echo",
+        "/workspaces/work/agents/echo/a2a",
+        "/openapi/memorylake/api/v3/workspaces/work/agents/echo/a2a",
+    ];
+    for base in bases {
+        let address = if base.is_empty() { "/" } else { base };
+        for version in Version::ALL {
+            let dialect = dialect::json_rpc(*version);
+            for method in OperationKind::ALL
+                .iter()
+                .filter_map(|kind| dialect.method(*kind))
+            {
+                let body = rpc(method, &json!({"id": "t1", "taskId": "t1"})).to_string();
+                add(&mut routes, "POST", address.to_owned(), body);
+            }
         }
         for (method, path) in PATHS {
-            routes.push(((*method).to_owned(), format!("{base}{path}"), String::new()));
+            add(&mut routes, method, format!("{base}{path}"), String::new());
+            add(
+                &mut routes,
+                method,
+                format!("{base}/v1{path}"),
+                String::new(),
+            );
         }
+        for path in [
+            "/a2a",
+            "/a2a/stream",
+            "/messages/send",
+            "/tasks/get",
+            "/tasks/cancel",
+        ] {
+            add(
+                &mut routes,
+                "POST",
+                format!("{base}{path}"),
+                "{}".to_owned(),
+            );
+        }
+    }
+    for method in ["GET", "POST", "PUT", "DELETE"] {
+        add(
+            &mut routes,
+            method,
+            "/admin/v1/agents".to_owned(),
+            String::new(),
+        );
     }
     routes
 }
@@ -91,10 +135,9 @@ async fn every_route_asks_for_a_credential() {
                 !hint.is_empty(),
                 "{challenge}"
             );
-            assert!(
-                answer.json()["error"]["message"].is_string(),
-                "RPC-08 {route}"
-            );
+            let body = answer.json();
+            let told = body["error"]["message"].is_string() || body["message"].is_string();
+            assert!(told, "RPC-08, V03-REST-07: {route}");
         }
         assert_eq!(served.fake.calls(), 0);
     }
