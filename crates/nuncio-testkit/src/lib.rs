@@ -1,5 +1,5 @@
 //! What tests share: a fixed clock, numbered ids, agents that behave as told, a faulty store, a
-//! receiver of webhooks.
+//! receiver of webhooks, and the agent for the official [integration test kit](itk).
 //!
 //! A dev-dependency only.
 #![expect(
@@ -11,6 +11,7 @@ mod agents;
 mod bed;
 mod env;
 mod faults;
+pub mod itk;
 mod receiver;
 
 pub use agents::{Behaviour, TestAgent, Trace};
