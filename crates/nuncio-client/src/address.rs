@@ -25,10 +25,32 @@ pub(crate) fn of_interface(
             _ => Some(url),
         };
     }
-    Url::parse(&interface.url)
+    let url = Url::parse(&interface.url)
         .ok()
         .or_else(|| base?.join(&interface.url).ok())
-        .filter(|url| matches!(url.scheme(), "http" | "https"))
+        .filter(|url| matches!(url.scheme(), "http" | "https"))?;
+    match base {
+        Some(base) if is_everywhere(&url) => at(base, &url),
+        _ => Some(url),
+    }
+}
+
+/// Whether an address is the one that servers listen on and nobody can call (BR-162).
+fn is_everywhere(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => address.is_unspecified(),
+        Some(Host::Ipv6(address)) => address.is_unspecified(),
+        _ => false,
+    }
+}
+
+/// The same path where the card came from.
+fn at(base: &Url, url: &Url) -> Option<Url> {
+    let mut moved = base.clone();
+    moved.set_path(url.path());
+    moved.set_query(url.query());
+    moved.set_fragment(None);
+    Some(moved)
 }
 
 /// Reads the address of gRPC: `host:port`, or with a scheme (CARD-07).
@@ -80,6 +102,27 @@ pub(crate) fn is_local(url: &Url) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// BR-098, BR-162: an address to listen on is none to call; the card's own is.
+    #[test]
+    fn addresses_to_listen_on_lead_to_where_the_card_was() {
+        let base = Url::parse("https://agents.example/a/.well-known/agent-card.json").unwrap();
+        for (told, used) in [
+            ("http://[::]:8081/rpc", "https://agents.example/rpc"),
+            ("http://0.0.0.0:8081", "https://agents.example/"),
+            ("http://127.0.0.1:8081/rpc", "http://127.0.0.1:8081/rpc"),
+            ("rpc", "https://agents.example/a/.well-known/rpc"),
+        ] {
+            let interface = AgentInterface::new(told, Binding::JsonRpc);
+            let url = of_interface(&interface, Binding::JsonRpc, Some(&base), None);
+            assert_eq!(url.unwrap().as_str(), used);
+            let alone = of_interface(&interface, Binding::JsonRpc, None, None);
+            assert_eq!(
+                alone.map(String::from),
+                Url::parse(told).ok().map(String::from)
+            );
+        }
+    }
 
     #[test]
     fn a_host_with_tls_has_it_for_grpc_too() {

@@ -511,8 +511,10 @@ fn a_webhook_without_a_name_is_found() {
             task_id: Some("t".into()),
             ..TaskPushNotificationConfig::default()
         });
-        let mut list = ListTaskPushNotificationConfigsResponse::default();
-        list.configs = configs.collect();
+        let list = ListTaskPushNotificationConfigsResponse {
+            configs: configs.collect(),
+            ..ListTaskPushNotificationConfigsResponse::default()
+        };
         let kind = OperationKind::GetTaskPushNotificationConfig;
         let written = JsonRpcDialect::encode_result(&V0_3, kind, &Outcome::PushConfigs(list));
         let written: Value = serde_json::from_str(&written?).unwrap();
