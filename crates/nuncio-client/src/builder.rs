@@ -58,6 +58,7 @@ fn list(offered: &[String]) -> String {
 pub struct ClientBuilder {
     egress: Egress,
     wishes: Wishes,
+    found_at: Option<Url>,
     attachments: Vec<(Option<String>, Result<Attachment, HeaderError>)>,
     timeouts: Timeouts,
     extensions: Vec<String>,
@@ -75,6 +76,7 @@ impl ClientBuilder {
         Self {
             egress,
             wishes: Wishes::default(),
+            found_at: None,
             attachments: Vec::new(),
             timeouts: Timeouts::default(),
             extensions: Vec::new(),
@@ -235,6 +237,13 @@ impl ClientBuilder {
         self.assemble(found.card, keyring, Some(&found.url), cached)
     }
 
+    /// Says where a card for [`Self::build`] was found, for addresses that mean little without it.
+    #[must_use]
+    pub fn found_at(mut self, url: Url) -> Self {
+        self.found_at = Some(url);
+        self
+    }
+
     /// Chooses an interface of a card at hand.
     ///
     /// # Errors
@@ -243,7 +252,8 @@ impl ClientBuilder {
     pub fn build(self, card: AgentCard) -> Result<Client, ConnectError> {
         let keyring = self.keyring(None)?;
         self.signatures.at_hand(&json::encode(&card))?;
-        self.assemble(card, keyring, None, None)
+        let base = self.found_at.clone();
+        self.assemble(card, keyring, base.as_ref(), None)
     }
 
     fn keyring(&self, connecting: Option<&str>) -> Result<Keyring, ConnectError> {

@@ -182,6 +182,9 @@ impl Input {
 pub enum Outcome {
     /// The task is completed; its results are the artifacts emitted.
     Done,
+    /// The task is completed with these words in its status. Callers that do not stream often read
+    /// only these; results belong into artifacts all the same.
+    Said(Message),
     /// An answer without a task, if nothing has been emitted and the agent
     /// [answers directly](AgentInfo::answers_directly); else an artifact, and the task is completed.
     Reply(Message),

@@ -11,8 +11,8 @@ use crate::{Outcome, Pause, PauseReason, RunCx};
 /// How a turn of a run ended.
 #[derive(Debug)]
 pub(crate) enum End {
-    /// The task is completed.
-    Done,
+    /// The task is completed, perhaps with these words.
+    Done(Option<Message>),
     /// An answer: without a task if none is stored yet.
     Reply(Message),
     /// The task waits.
@@ -29,7 +29,8 @@ impl End {
     /// What the agent's return means.
     pub(crate) fn of(result: Returned, task: &TaskId) -> Self {
         match result {
-            Ok(Ok(Outcome::Done)) => Self::Done,
+            Ok(Ok(Outcome::Done)) => Self::Done(None),
+            Ok(Ok(Outcome::Said(message))) => Self::Done(Some(message)),
             Ok(Ok(Outcome::Reply(message))) => Self::Reply(message),
             Ok(Ok(Outcome::Paused(pause))) => Self::Paused(pause),
             Ok(Ok(Outcome::Rejected(reason))) => Self::Stopped(TaskState::Rejected, reason),
@@ -56,10 +57,15 @@ impl End {
     pub(crate) fn finish(self, batch: &mut Batch, cx: &RunCx, more: bool) {
         let said = |text: String| (!text.is_empty()).then(|| cx.message(vec![Part::text(text)]));
         match self {
-            Self::Done if more => {}
-            Self::Done => batch
-                .events
-                .push(Emitted::Status(TaskState::Completed, None)),
+            Self::Done(None) if more => {}
+            Self::Done(message) => {
+                let state = match more {
+                    true => TaskState::Working,
+                    false => TaskState::Completed,
+                };
+                let message = message.map(|message| of_this_task(message, cx));
+                batch.events.push(Emitted::Status(state, message));
+            }
             Self::Reply(message) => {
                 let mut artifact = Artifact::new(cx.next_id(), message.parts);
                 artifact.metadata = message.metadata;
@@ -71,7 +77,7 @@ impl End {
                         last_chunk: true,
                     });
                 }
-                Self::Done.finish(batch, cx, more);
+                Self::Done(None).finish(batch, cx, more);
             }
             Self::Paused(pause) => {
                 let state = match pause.reason {
@@ -80,9 +86,7 @@ impl End {
                         TaskState::InputRequired
                     }
                 };
-                let mut prompt = pause.prompt;
-                prompt.context_id = Some(cx.context().clone());
-                prompt.task_id = Some(cx.task().clone());
+                let prompt = of_this_task(pause.prompt, cx);
                 batch.events.push(Emitted::Status(state, Some(prompt)));
             }
             Self::Stopped(state, text) => batch.events.push(Emitted::Status(state, said(text))),
@@ -92,8 +96,15 @@ impl End {
 
     /// Whether queued messages are answered after this end.
     pub(crate) fn goes_on(&self) -> bool {
-        matches!(self, Self::Done | Self::Reply(_) | Self::Paused(_))
+        matches!(self, Self::Done(_) | Self::Reply(_) | Self::Paused(_))
     }
+}
+
+/// The message, naming its task and conversation whatever the agent has put there.
+fn of_this_task(mut message: Message, cx: &RunCx) -> Message {
+    message.context_id = Some(cx.context().clone());
+    message.task_id = Some(cx.task().clone());
+    message
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> &str {

@@ -18,10 +18,10 @@ use nuncio_egress::{Egress, EgressPolicy};
 use nuncio_engine::{
     AgentError, DeliverySettings, Engine, Environment, RandomIds, Settings, SystemClock,
 };
-use nuncio_protocol::{AgentCard, Binding};
+use nuncio_protocol::{AgentCard, AgentService, Binding};
 use nuncio_server::{Authenticator, Endpoint, Server, Switchboard};
 use nuncio_store::{MemoryOptions, MemoryStore};
-use nuncio_testkit::itk::{ItkAgent, LastWord, PeerFuture, Peers};
+use nuncio_testkit::itk::{ItkAgent, PeerFuture, Peers};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_service::Service as _;
@@ -69,7 +69,7 @@ async fn main() -> io::Result<()> {
     let engine = Engine::new(store, Environment::system([0; 32]), Settings::default());
     let deliverer = engine.deliverer(egress.clone(), DeliverySettings::default());
     let agent = engine.host(Arc::new(ItkAgent::new(Arc::new(Network(egress)))));
-    let server = server(arguments.grpc_port, agent.card(), LastWord::of(agent))?;
+    let server = server(arguments.grpc_port, agent.card(), agent)?;
 
     let shutdown = CancellationToken::new();
     let delivered = deliverer.run(shutdown.clone());
@@ -82,9 +82,9 @@ async fn main() -> io::Result<()> {
     }
 }
 
-fn server(port: u16, card: AgentCard, agent: LastWord) -> io::Result<Server> {
+fn server(port: u16, card: AgentCard, agent: Arc<dyn AgentService>) -> io::Result<Server> {
     let switchboard = Arc::new(Switchboard::new());
-    let endpoint = Endpoint::new("itk", card, Arc::new(agent));
+    let endpoint = Endpoint::new("itk", card, agent);
     switchboard.insert(endpoint).map_err(io::Error::other)?;
     switchboard.set_default(Some("itk".into()));
     let mut settings = nuncio_server::Settings::default();

@@ -133,6 +133,7 @@ impl Turn<'_> {
             match step {
                 Step::Message(text) => return Ok(Outcome::Reply(self.say(text))),
                 Step::Pause(pause) => return Ok(Outcome::Paused(self.ask(pause))),
+                Step::Done(text) => return Ok(Outcome::Said(self.say(text))),
                 Step::Fail(text) => return Err(AgentError::new(self.fill(text)).into()),
                 Step::Reject(text) => return Ok(Outcome::Rejected(self.fill(text))),
                 Step::Panic => panic!("the script says so"),

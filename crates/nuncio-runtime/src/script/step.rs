@@ -25,6 +25,8 @@ pub enum Step {
     WaitMs(u64),
     /// Plays steps several times.
     Repeat(Repeat),
+    /// Ends the task as COMPLETED with this text in its status.
+    Done(String),
     /// Ends the task as FAILED with this text.
     Fail(String),
     /// Ends the task as REJECTED with this text.
@@ -169,6 +171,7 @@ impl Step {
             self,
             Self::Message(_)
                 | Self::Pause(_)
+                | Self::Done(_)
                 | Self::Fail(_)
                 | Self::Reject(_)
                 | Self::Panic

@@ -22,6 +22,11 @@ async fn each_end_has_its_state_and_words() {
         ),
         ("{ reject = 'not {turn}' }", TaskState::Rejected, "not 1"),
         (
+            "{ done = 'all of {text}' }",
+            TaskState::Completed,
+            "all of x",
+        ),
+        (
             "'silent'",
             TaskState::Failed,
             "the agent ended without result",

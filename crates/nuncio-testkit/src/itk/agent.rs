@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_engine::{Agent, AgentError, AgentInfo, Input, Outcome, RunCx, RunFuture};
-use nuncio_protocol::{AgentService, Binding};
+use nuncio_protocol::{AgentService, Binding, Part};
 
 use super::instruction::{Instruction, MEDIA_TYPE, Step};
 use super::visit;
@@ -82,14 +82,13 @@ impl Agent for ItkAgent {
             cx.working().await?;
             let instruction = Instruction::of(&input.message)
                 .ok_or_else(|| AgentError::new("the message carries no instruction"))?;
-            let said = self.follow(cx, &instruction).await?.join("\n");
+            let mut said = self.follow(cx, &instruction).await?.join("\n");
             if instruction.holds_task() {
-                cx.status(format!("{said}\n{FINISHED}")).await?;
+                said = format!("{said}\n{FINISHED}");
+                cx.status(said.as_str()).await?;
                 hold(cx).await?;
-            } else {
-                cx.status(said).await?;
             }
-            Ok(Outcome::Done)
+            Ok(Outcome::Said(cx.message(vec![Part::text(said)])))
         })
     }
 }

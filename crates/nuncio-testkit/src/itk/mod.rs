@@ -2,12 +2,11 @@
 //!
 //! The kit sends one nested [`Instruction`] to one agent. Each agent says its part, calls the next
 //! agent over the binding it is told, and gives back all that was said. The kit looks whether each
-//! hop has left its word. [`ItkAgent`] follows instructions, [`Peers`] leads it to other agents,
-//! and [`LastWord`] shows its tasks as the kit reads them. The example `itk` serves all this.
+//! hop has left its word. [`ItkAgent`] follows instructions, [`Peers`] leads it to other agents. The
+//! example `itk` serves all this.
 
 mod agent;
 mod instruction;
-mod last_word;
 mod visit;
 
 #[cfg(test)]
@@ -18,4 +17,3 @@ pub use instruction::{
     Behavior, CallAgent, Instruction, PushNotification, Resubscribe, ReturnResponse, SendMessage,
     SeriesOfSteps, Step,
 };
-pub use last_word::LastWord;

@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 use prost::Message as _;
 
 use super::{
-    Behavior, CallAgent, Instruction, ItkAgent, LastWord, PeerFuture, Peers, Resubscribe,
-    ReturnResponse, SendMessage, SeriesOfSteps, Step,
+    Behavior, CallAgent, Instruction, ItkAgent, PeerFuture, Peers, Resubscribe, ReturnResponse,
+    SendMessage, SeriesOfSteps, Step,
 };
 use crate::{FixedClock, NumberedIds, call, send};
 
@@ -39,7 +39,6 @@ fn neighbours() -> Arc<dyn AgentService> {
         let store = Arc::new(MemoryStore::new(MemoryOptions::default()));
         let engine = Engine::new(store, environment, Settings::default());
         let agent = engine.host(Arc::new(ItkAgent::new(Arc::clone(&peers) as _)));
-        let agent = Arc::new(LastWord::of(agent));
         peers.0.lock().insert(address.to_owned(), agent);
     }
     Arc::clone(&peers.0.lock()["a"])

@@ -148,6 +148,10 @@ impl Prepared {
             .versions([version])
             .timeouts(unhurried())
             .follow(follow_policy(self.settings.duration("poll-interval")?));
+        let builder = match &found.url {
+            Some(url) => builder.found_at(url.clone()),
+            None => builder,
+        };
         let builder = attachments.attach(builder, &origins(&found));
         let client = builder.build(found.card).map_err(failure::of_connecting)?;
         let interface = client.interface();

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
+use nuncio_protocol::v1::rest::RESERVED_TENANTS;
 use nuncio_runtime::Fault;
 use url::Url;
 
@@ -28,10 +29,7 @@ pub(crate) fn check(config: &Config, insecure: bool) -> (Vec<Fault>, Vec<String>
 /// Everything wrong with one agent; paths begin in the agent.
 pub(crate) fn check_agent(agent: &AgentConfig) -> Vec<Fault> {
     let mut found = Found::default();
-    if !is_name(&agent.id) {
-        let message = format!("\"{}\" is not a name", agent.id);
-        found.add(".id", message, NAME_HINT);
-    }
+    found.agent_id(".id", &agent.id);
     found.agent("", agent);
     for fault in &mut found.faults {
         fault.path = fault.path.trim_start_matches('.').to_owned();
@@ -321,13 +319,7 @@ impl Found {
         let mut seen = BTreeSet::new();
         for (index, agent) in config.agents.iter().enumerate() {
             let path = format!("agents[{index}]");
-            if !is_name(&agent.id) {
-                self.add(
-                    format!("{path}.id"),
-                    format!("\"{}\" is not a name", agent.id),
-                    NAME_HINT,
-                );
-            }
+            self.agent_id(&format!("{path}.id"), &agent.id);
             if !seen.insert(agent.id.as_str()) {
                 let message = format!("there are two agents \"{}\"", agent.id);
                 self.add(
@@ -348,6 +340,16 @@ impl Found {
                     hint,
                 );
             }
+        }
+    }
+
+    /// Names stand in addresses, and some words there are taken (TEN-03).
+    fn agent_id(&mut self, path: &str, id: &str) {
+        if !is_name(id) {
+            self.add(path, format!("\"{id}\" is not a name"), NAME_HINT);
+        } else if RESERVED_TENANTS.contains(&id) {
+            let message = format!("\"{id}\" has another meaning in addresses");
+            self.add(path, message, "take another name");
         }
     }
 

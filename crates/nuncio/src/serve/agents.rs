@@ -235,10 +235,13 @@ impl Agents {
         } else {
             StatusCode::CREATED
         };
-        // Kept before it is served: what has been answered for is there after a crash.
-        self.keep(&agent).map_err(|error| unkept(&error))?;
         self.serve(&agent)
             .map_err(|why| A2aError::invalid_field("kind", why))?;
+        // What has been answered for is there after a crash.
+        if let Err(error) = self.keep(&agent) {
+            self.serve_as_before(&agent.id, before);
+            return Err(unkept(&error));
+        }
         tracing::info!(agent.id, "an agent has been added");
         let shown = json!(agent);
         let id = agent.id.clone();
@@ -250,6 +253,15 @@ impl Agents {
             },
         );
         Ok(good(status, shown))
+    }
+
+    /// Undoes a change that could not be kept.
+    fn serve_as_before(&self, id: &str, before: Option<&Known>) {
+        let undone = before.map(|before| self.serve(&before.config));
+        if undone.is_none_or(|undone| undone.is_err()) {
+            self.switchboard.remove(&id.into());
+            self.engine.dismiss(&id.into());
+        }
     }
 
     async fn remove(&self, id: &str) -> Result<AdminReply, A2aError> {

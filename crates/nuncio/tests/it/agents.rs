@@ -161,6 +161,13 @@ fn mistakes_name_their_field_and_change_nothing() {
         (
             "POST",
             "/admin/v1/agents",
+            json!({"id": "tasks", "kind": "echo"}),
+            400,
+            "id",
+        ),
+        (
+            "POST",
+            "/admin/v1/agents",
             json!({"id": "a", "kind": "dance"}),
             400,
             "kind",

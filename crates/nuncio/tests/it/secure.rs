@@ -96,3 +96,29 @@ fn tls_and_client_certificates() {
     let (_, other) = curl(&at, &[&trust[..], &other, &status].concat());
     assert_eq!(other, "401");
 }
+
+/// gRPC over TLS on the same port, told from the card alone.
+#[test]
+fn grpc_is_spoken_over_tls() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().to_owned();
+    certificates(&at);
+    let config = format!(
+        "[server.tls]\ncertificate = \"{0}/server.pem\"\nkey = \"{0}/server.key\"\n\
+         [[agents]]\nid = \"echo\"\nkind = \"echo\"\n",
+        at.display()
+    );
+    let server = Server::configured(&config);
+    for version in ["1.0", "0.3"] {
+        let options = [
+            "--insecure",
+            "--transport",
+            "GRPC",
+            "--a2a-version",
+            version,
+            "hello",
+        ];
+        let said = server.send(&options).exits(0);
+        assert_eq!(said.field("State"), "COMPLETED", "{version}: {said:?}");
+    }
+}
