@@ -239,7 +239,7 @@ async fn webhook_answers_of_every_shape_are_read() {
     }
 }
 
-/// CARD-03, MAP-02, V03-CARD-02: cards of 0.2, 0.3 and of both versions.
+/// CARD-03, MAP-02, V03-CARD-02, BR-186: cards of 0.2, 0.3, 1.0 and of both versions are all usable.
 #[test]
 fn older_cards_lead_to_older_interfaces() {
     let interfaces = |text: &str| -> Vec<String> {

@@ -432,3 +432,70 @@ async fn served_cards_are_signed_as_they_are() {
         "another form, another signature"
     );
 }
+
+/// BR-098, BR-163: behind a proxy that takes a prefix off, each address in the card leads back here
+/// through it; a public address that is configured stays what it is.
+#[tokio::test]
+async fn addresses_lead_through_the_proxy_in_front() {
+    for (prefix, public) in [
+        ("", None),
+        ("/gw", None),
+        ("/a/b", None),
+        ("/gw", Some("https://gw.example/gw")),
+        ("/gw", Some("https://gw.example/gw/")),
+    ] {
+        let mut setup = Setup::default();
+        setup.settings.trusted_proxies = vec!["127.0.0.0/8".parse().unwrap()];
+        setup.settings.public_url = public.map(str::to_owned);
+        let served = setup.start().await;
+        let through = |method: &'static str, url: String, version: String, body: String| {
+            let served = &served;
+            async move {
+                let path = url
+                    .strip_prefix("https://gw.example")
+                    .unwrap_or_else(|| panic!("{url}"));
+                let path = path.strip_prefix(prefix).unwrap_or_else(|| panic!("{url}"));
+                let headers = [
+                    ("X-Forwarded-Proto", "https"),
+                    ("X-Forwarded-Host", "gw.example"),
+                    ("X-Forwarded-Prefix", prefix),
+                    ("A2A-Version", version.as_str()),
+                ];
+                served.ask(method, path, &headers, body).await
+            }
+        };
+        let own = format!("https://gw.example{prefix}{CARD}");
+        let card = through("GET", own, String::new(), String::new())
+            .await
+            .json();
+        let interfaces = card["supportedInterfaces"].as_array().unwrap();
+        let over_json = interfaces.iter().filter(|i| i["protocolBinding"] != "GRPC");
+        let mut count = 0;
+        for interface in over_json {
+            let text = |member: &str| interface[member].as_str().unwrap().to_owned();
+            let (url, version) = (text("url"), text("protocolVersion"));
+            let older = version == "0.3";
+            let answer = if interface["protocolBinding"] == "JSONRPC" {
+                let method = if older { "tasks/get" } else { "GetTask" };
+                let body = rpc(method, &json!({"id": "t1"})).to_string();
+                through("POST", url, version, body).await
+            } else {
+                let below = if older { "/v1/tasks/t1" } else { "/tasks/t1" };
+                through("GET", format!("{url}{below}"), version, String::new()).await
+            };
+            assert_eq!(answer.status, 200, "{prefix} {public:?} {interface}");
+            assert!(answer.json().get("error").is_none(), "{}", answer.text());
+            count += 1;
+        }
+        assert_eq!(count, 4);
+        assert_eq!(card["url"], interfaces[0]["url"], "the older member too");
+        let listed = card["additionalInterfaces"].as_array().unwrap().iter();
+        let prefix = format!("https://gw.example{prefix}/agents/");
+        for interface in listed.filter(|i| i["transport"] != "GRPC") {
+            assert!(
+                interface["url"].as_str().unwrap().starts_with(&prefix),
+                "{interface}"
+            );
+        }
+    }
+}
