@@ -143,7 +143,7 @@ async fn r01_nothing_acknowledged_is_lost_and_nothing_happens_twice() {
         })
         .collect();
 
-    let deadline = Instant::now() + Duration::from_secs(110);
+    let deadline = Instant::now() + Duration::from_secs(300);
     let server = tokio::task::spawn_blocking({
         let (data, acknowledged) = (data.path().to_owned(), Arc::clone(&acknowledged));
         move || {
