@@ -187,6 +187,7 @@ impl Lossy for Operation {
                 request.history_length = Some(1);
             }
             Self::CancelTask(request) => request.metadata = None,
+            Self::CreateTaskPushNotificationConfig(config) => config.lose(),
             _ => {}
         }
     }
