@@ -329,7 +329,7 @@ impl Hub {
             epoch: 0,
             turn: 0,
             attempt: 0,
-            lease: None,
+            owner: None,
             checkpoint: None,
         };
         let view = View {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use nuncio_egress::Egress;
 use nuncio_protocol::{A2aError, AgentId, Clock, ErrorKind, Ids, Timestamp};
-use nuncio_store::{Lease, Store, StoreError};
+use nuncio_store::{Claim, Lease, Store, StoreError};
 use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -111,12 +111,12 @@ impl Engine {
     /// # Errors
     /// [`StoreError`] if the store cannot be read or written.
     pub async fn recover(&self) -> Result<usize, StoreError> {
-        let stale_before = if self.core.settings.sole_owner {
-            Timestamp::from_unix_ms(i64::MAX)
+        let claim = if self.core.settings.sole_owner {
+            Claim::AllOthers
         } else {
-            self.core.now()
+            Claim::Expired
         };
-        self.core.recover(stale_before).await
+        self.core.recover(claim).await
     }
 
     /// Renews leases and takes up expired runs until `shutdown` fires.
@@ -132,7 +132,7 @@ impl Engine {
                 tracing::warn!(%error, "leases are not renewed");
                 continue;
             }
-            if let Err(error) = self.core.recover(self.core.now()).await {
+            if let Err(error) = self.core.recover(Claim::Expired).await {
                 tracing::warn!(%error, "expired runs are not taken up");
             }
         }
@@ -203,10 +203,9 @@ impl Core {
 
     /// A lease of this process from now on.
     pub(crate) fn lease(&self) -> Lease {
-        let until = self.now().unix_ms() + self.settings.lease.as_millis() as i64;
         Lease {
             owner: Arc::clone(&self.owner),
-            until: Timestamp::from_unix_ms(until),
+            term: self.settings.lease,
         }
     }
 }

@@ -204,7 +204,7 @@ impl HostedAgent {
                         last: head.last + 1,
                         state,
                         epoch,
-                        lease: None,
+                        owner: None,
                         ..head
                     };
                     cell.publish(&events, head, Some(folded));

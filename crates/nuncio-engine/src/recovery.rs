@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use nuncio_protocol::{Caller, Event, StreamResponse, TaskState, Timestamp};
-use nuncio_store::{ClaimedRun, Head, StoreError};
+use nuncio_protocol::{Caller, Event, StreamResponse, TaskState};
+use nuncio_store::{Claim, ClaimedRun, Head, StoreError};
 
 use crate::cell::{QueuedMessage, RequestParts, messages};
 use crate::end::End;
@@ -14,11 +14,11 @@ use crate::run::Start;
 const CLAIM: usize = 100;
 
 impl Core {
-    /// Takes up every run whose lease ended before `now`; gives their number.
-    pub(crate) async fn recover(self: &Arc<Self>, now: Timestamp) -> Result<usize, StoreError> {
+    /// Takes up every run that may be claimed; gives their number.
+    pub(crate) async fn recover(self: &Arc<Self>, claim: Claim) -> Result<usize, StoreError> {
         let mut taken = 0;
         loop {
-            let claimed = self.store.claim_expired(now, self.lease(), CLAIM).await?;
+            let claimed = self.store.claim_expired(self.lease(), claim, CLAIM).await?;
             let count = claimed.len();
             for run in claimed {
                 self.take_up(run).await?;

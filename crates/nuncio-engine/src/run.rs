@@ -330,7 +330,7 @@ impl Run {
                         epoch,
                         turn: turn.unwrap_or(view.head.turn),
                         attempt: if turn.is_some() { 1 } else { view.head.attempt },
-                        lease: None,
+                        owner: None,
                         checkpoint: checkpoint.or_else(|| view.head.checkpoint.clone()),
                     });
                     self.cell.publish(&events, head, folded);
@@ -404,7 +404,7 @@ impl Run {
             epoch: self.epoch,
             turn: 1,
             attempt: 1,
-            lease: None,
+            owner: None,
             checkpoint: batch.checkpoint.clone(),
         };
         draft.task = Arc::clone(&task);

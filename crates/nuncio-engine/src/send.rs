@@ -547,7 +547,7 @@ fn created_head() -> Head {
         epoch: 1,
         turn: 1,
         attempt: 1,
-        lease: None,
+        owner: None,
         checkpoint: None,
     }
 }

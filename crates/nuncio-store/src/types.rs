@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nuncio_protocol::{
     AgentId, CallerId, ContextId, Event, PushConfigId, Task, TaskId, TaskPushNotificationConfig,
@@ -30,13 +31,27 @@ pub struct Idempotency {
     pub request_hash: [u8; 32],
 }
 
-/// Who runs a task, and until when.
+/// Who is to run a task, and for how long without a further word.
+///
+/// The store counts the term on a time of its own, which no step of a wall clock moves: the
+/// database's where processes share one, else the time since the store was opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// The process that runs it, unique per start of the process.
     pub owner: Arc<str>,
-    /// When another process may take over.
-    pub until: Timestamp,
+    /// After how long another process may take over, unless it is renewed; counted in whole
+    /// milliseconds. Zero is over at once.
+    pub term: Duration,
+}
+
+/// Which runs to claim; never those that the claiming owner holds itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Claim {
+    /// Those that nobody holds, and those whose lease is over.
+    Expired,
+    /// Those that anybody else holds too. For a process that has the store to itself: whatever
+    /// holds them is gone.
+    AllOthers,
 }
 
 /// A task to be stored for the first time.
@@ -89,8 +104,8 @@ pub struct Head {
     pub turn: u64,
     /// How often a run has begun to answer it: 1, and one more for each claim after a crash.
     pub attempt: u64,
-    /// Who runs it; `None` if nobody does.
-    pub lease: Option<Lease>,
+    /// Whose lease it is, over or not; `None` if nobody runs it.
+    pub owner: Option<Arc<str>>,
     /// What the agent asked to find again after a restart, as JSON text.
     pub checkpoint: Option<Arc<str>>,
 }
@@ -298,17 +313,19 @@ pub trait Store: Send + Sync + fmt::Debug {
         context: &'a ContextId,
     ) -> StoreFuture<'a, Vec<TaskId>>;
 
-    /// Claims runs (SUBMITTED or WORKING) that nobody holds or whose lease ended before `now`.
+    /// Claims runs (SUBMITTED or WORKING) of all scopes, `limit` at most.
     ///
-    /// Each gets the next epoch and `lease`; `limit` at most, of all scopes.
+    /// Each gets the next epoch and `lease`. Of two claims at a time one gets a run. What
+    /// `lease.owner` holds itself is not claimed, even if it has not been renewed in time.
     fn claim_expired(
         &self,
-        now: Timestamp,
         lease: Lease,
+        claim: Claim,
         limit: usize,
     ) -> StoreFuture<'_, Vec<ClaimedRun>>;
 
-    /// Prolongs every lease of `lease.owner` to `lease.until`.
+    /// Prolongs every lease that `lease.owner` still has to `lease.term` from now; never shortens
+    /// one. What another has claimed meanwhile stays with it.
     fn renew(&self, lease: Lease) -> StoreFuture<'_, ()>;
 
     /// Gives up every lease of an owner at once, so that others may claim its runs.

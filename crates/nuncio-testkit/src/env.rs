@@ -27,12 +27,27 @@ impl Clock for FixedClock {
     }
 }
 
-/// Ids `id-00000001`, `id-00000002` and so on.
-#[derive(Debug, Default)]
-pub struct NumberedIds(AtomicU64);
+/// Ids `id-0001-00000001`, `id-0001-00000002` and so on; each value has a first number of its own,
+/// so that two engines on one store are two.
+#[derive(Debug)]
+pub struct NumberedIds {
+    series: u64,
+    last: AtomicU64,
+}
+
+impl Default for NumberedIds {
+    fn default() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self {
+            series: LAST.fetch_add(1, Ordering::SeqCst) + 1,
+            last: AtomicU64::new(0),
+        }
+    }
+}
 
 impl Ids for NumberedIds {
     fn next(&self) -> String {
-        format!("id-{:08}", self.0.fetch_add(1, Ordering::SeqCst) + 1)
+        let number = self.last.fetch_add(1, Ordering::SeqCst) + 1;
+        format!("id-{:04}-{number:08}", self.series)
     }
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use nuncio_protocol::{ContextId, Event, PushConfigId, TaskId, Timestamp};
+use nuncio_protocol::{ContextId, Event, PushConfigId, TaskId};
 use nuncio_store::{
-    Append, Appended, ClaimedRun, Created, Lease, ListFilter, NewTask, PageKey, PushConfigRow,
-    Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage, Webhook,
+    Append, Appended, Claim, ClaimedRun, Created, Lease, ListFilter, NewTask, PageKey,
+    PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage, Webhook,
 };
 
 /// Passes everything on, except while writes are refused.
@@ -100,11 +100,11 @@ impl Store for FaultyStore {
 
     fn claim_expired(
         &self,
-        now: Timestamp,
         lease: Lease,
+        claim: Claim,
         limit: usize,
     ) -> StoreFuture<'_, Vec<ClaimedRun>> {
-        self.write(|| self.inner.claim_expired(now, lease, limit))
+        self.write(|| self.inner.claim_expired(lease, claim, limit))
     }
 
     fn renew(&self, lease: Lease) -> StoreFuture<'_, ()> {

@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use nuncio_protocol::{PushConfigId, TaskId, Timestamp};
+use tokio::time::Instant;
 
 use super::entry::Entry;
+use super::lease::until;
 use super::log::Log;
 use super::scope::{KeyUse, ScopeLists};
 use crate::input::{check_append, check_new, check_transition, may_write};
 use crate::{
-    Append, Appended, Created, Head, Idempotency, Lease, NewTask, PushConfigRow, Scope, StoreError,
-    Webhook,
+    Append, Appended, Claim, Created, Head, Idempotency, Lease, NewTask, PushConfigRow, Scope,
+    StoreError, Webhook,
 };
 
 /// All that a [`super::MemoryStore`] holds.
@@ -21,7 +23,7 @@ pub(super) struct Contents {
     scopes: Vec<ScopeLists>,
     scope_numbers: HashMap<Scope, usize>,
     /// How far each owner has prolonged its leases.
-    renewed: HashMap<Arc<str>, Timestamp>,
+    renewed: HashMap<Arc<str>, Instant>,
     /// Ended tasks, oldest first.
     finished: VecDeque<TaskId>,
     max_finished: usize,
@@ -59,22 +61,6 @@ impl Contents {
         self.tasks.get(task)
     }
 
-    /// Where a task stands, its lease as far as it has been prolonged.
-    pub(super) fn head(&self, entry: &Entry) -> Head {
-        let mut head = entry.head.clone();
-        if let Some(lease) = &mut head.lease {
-            lease.until = self.lease_end(lease);
-        }
-        head
-    }
-
-    fn lease_end(&self, lease: &Lease) -> Timestamp {
-        match self.renewed.get(&lease.owner) {
-            Some(renewed) => lease.until.max(*renewed),
-            None => lease.until,
-        }
-    }
-
     pub(super) fn create(&mut self, new: NewTask) -> Result<Created, StoreError> {
         check_new(&new)?;
         let scope = self.scope_number(new.scope);
@@ -92,7 +78,7 @@ impl Contents {
             epoch: u64::from(new.lease.is_some()),
             turn: 1,
             attempt: 1,
-            lease: new.lease,
+            owner: None,
             checkpoint: new.checkpoint,
         };
         let mut entry = Entry {
@@ -101,12 +87,16 @@ impl Contents {
             context: new.context,
             status_ms: status.timestamp.map_or(0, Timestamp::unix_ms),
             head,
+            leased_until: Instant::now(),
             base_at: new.events.len(),
             base: new.task,
             log: Log::Live(new.events),
             push_configs: BTreeMap::new(),
             keys: Vec::new(),
         };
+        if let Some(lease) = &new.lease {
+            entry.lease_to(lease);
+        }
         if let Some(webhook) = new.push_config {
             put_webhook(&mut entry, webhook, 0);
         }
@@ -132,7 +122,7 @@ impl Contents {
             return Ok(Appended::Existing { task, same_request });
         }
         if !may_write(&entry.head, &append) {
-            return Ok(Appended::Conflict(self.head(entry)));
+            return Ok(Appended::Conflict(entry.head.clone()));
         }
         check_transition(&entry.head, &append)?;
         let (ends, task) = (append.state.is_terminal(), append.task.clone());
@@ -157,18 +147,19 @@ impl Contents {
         Ok(Appended::Done { epoch })
     }
 
-    /// Claims what runs without a living lease.
+    /// Claims runs.
     pub(super) fn claim(
         &mut self,
-        now: Timestamp,
         lease: &Lease,
+        claim: Claim,
         limit: usize,
     ) -> Vec<(Scope, TaskId)> {
+        let now = Instant::now();
         let expired: Vec<(Scope, TaskId)> = self
             .scopes
             .iter()
             .flat_map(|lists| lists.running().map(move |task| (&lists.scope, task)))
-            .filter(|(_, task)| self.is_expired(task, now))
+            .filter(|(_, task)| self.may_claim(task, lease, claim, now))
             .take(limit)
             .map(|(scope, task)| (scope.clone(), task.clone()))
             .collect();
@@ -176,29 +167,34 @@ impl Contents {
             if let Some(entry) = self.tasks.get_mut(task) {
                 entry.head.epoch += 1;
                 entry.head.attempt += 1;
-                entry.head.lease = Some(lease.clone());
+                entry.lease_to(lease);
             }
         }
         expired
     }
 
-    fn is_expired(&self, task: &TaskId, now: Timestamp) -> bool {
-        let lease = self
-            .tasks
-            .get(task)
-            .and_then(|entry| entry.head.lease.as_ref());
-        lease.is_none_or(|lease| self.lease_end(lease) < now)
+    fn may_claim(&self, task: &TaskId, lease: &Lease, claim: Claim, now: Instant) -> bool {
+        let Some(entry) = self.tasks.get(task) else {
+            return false;
+        };
+        let Some(owner) = &entry.head.owner else {
+            return true;
+        };
+        let renewed = self.renewed.get(owner);
+        let is_over = entry.leased_until <= now && renewed.is_none_or(|until| *until <= now);
+        *owner != lease.owner && (is_over || claim == Claim::AllOthers)
     }
 
     pub(super) fn renew(&mut self, lease: Lease) {
-        let renewed = self.renewed.entry(lease.owner).or_insert(lease.until);
-        *renewed = lease.until.max(*renewed);
+        let until = until(lease.term);
+        let renewed = self.renewed.entry(lease.owner).or_insert(until);
+        *renewed = until.max(*renewed);
     }
 
     pub(super) fn release_all(&mut self, owner: &str) {
         self.renewed.remove(owner);
         for entry in self.tasks.values_mut() {
-            entry.head.lease.take_if(|lease| *lease.owner == *owner);
+            entry.head.owner.take_if(|of| **of == *owner);
         }
     }
 

@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nuncio_protocol::{ContextId, Event, PushConfigId, Task, TaskId};
+use tokio::time::Instant;
 
+use super::lease::until;
 use super::log::Log;
 use super::scope::Place;
 use crate::fold::fold;
-use crate::{Append, Head, LeaseChange, PushConfigRow, StoreError};
+use crate::{Append, Head, Lease, LeaseChange, PushConfigRow, StoreError};
 
 /// A task with its log.
 #[derive(Debug)]
@@ -19,6 +21,8 @@ pub(super) struct Entry {
     pub(super) context: ContextId,
     pub(super) status_ms: i64,
     pub(super) head: Head,
+    /// When the lease of `head.owner` is over, if that owner has not renewed it.
+    pub(super) leased_until: Instant,
     /// The task as of position `base_at`.
     pub(super) base: Arc<Task>,
     pub(super) base_at: usize,
@@ -29,6 +33,12 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// Leases it from now on.
+    pub(super) fn lease_to(&mut self, lease: &Lease) {
+        self.head.owner = Some(Arc::clone(&lease.owner));
+        self.leased_until = until(lease.term);
+    }
+
     /// Where it stands in the lists.
     pub(super) fn place(&self) -> Place {
         Place {
@@ -48,10 +58,10 @@ impl Entry {
         }
         match append.lease {
             LeaseChange::Keep => {}
-            LeaseChange::Release => self.head.lease = None,
+            LeaseChange::Release => self.head.owner = None,
             LeaseChange::Take(lease) => {
                 self.head.epoch += 1;
-                self.head.lease = Some(lease);
+                self.lease_to(&lease);
             }
         }
         if let Some(turn) = append.turn {

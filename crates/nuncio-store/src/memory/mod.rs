@@ -5,6 +5,7 @@
 
 mod contents;
 mod entry;
+mod lease;
 mod log;
 mod scope;
 mod store;

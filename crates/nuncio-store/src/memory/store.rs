@@ -8,8 +8,8 @@ use nuncio_protocol::{ContextId, Event, PushConfigId, TaskId, Timestamp};
 
 use super::contents::Contents;
 use crate::{
-    Append, Appended, ClaimedRun, Created, Lease, ListFilter, NewTask, PageKey, PushConfigRow,
-    Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage, Webhook,
+    Append, Appended, Claim, ClaimedRun, Created, Lease, ListFilter, NewTask, PageKey,
+    PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage, Webhook,
 };
 
 /// How much a [`MemoryStore`] keeps.
@@ -81,7 +81,7 @@ impl MemoryStore {
         let Some(entry) = contents.entry(scope, task) else {
             return Ok(None);
         };
-        let (head, view) = (contents.head(entry), entry.view());
+        let (head, view) = (entry.head.clone(), entry.view());
         let has_webhooks = !entry.push_configs.is_empty();
         drop(contents);
         Ok(Some(StoredTask {
@@ -125,11 +125,11 @@ impl MemoryStore {
 
     fn claim_now(
         &self,
-        now: Timestamp,
         lease: &Lease,
+        claim: Claim,
         limit: usize,
     ) -> Result<Vec<ClaimedRun>, StoreError> {
-        let claimed = self.write()?.claim(now, lease, limit);
+        let claimed = self.write()?.claim(lease, claim, limit);
         let loaded = claimed
             .iter()
             .filter_map(|(scope, task)| self.load_now(scope, task).transpose());
@@ -214,11 +214,11 @@ impl Store for MemoryStore {
 
     fn claim_expired(
         &self,
-        now: Timestamp,
         lease: Lease,
+        claim: Claim,
         limit: usize,
     ) -> StoreFuture<'_, Vec<ClaimedRun>> {
-        at_once(self.claim_now(now, &lease, limit))
+        at_once(self.claim_now(&lease, claim, limit))
     }
 
     fn renew(&self, lease: Lease) -> StoreFuture<'_, ()> {

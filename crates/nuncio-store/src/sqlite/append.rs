@@ -60,7 +60,7 @@ impl AppendEvents {
                         epoch: row.get::<_, i64>(4)? as u64,
                         turn: row.get::<_, i64>(5)? as u64,
                         attempt: row.get::<_, i64>(6)? as u64,
-                        lease: None,
+                        owner: None,
                         checkpoint: None,
                     },
                 })
@@ -97,7 +97,7 @@ impl AppendEvents {
                 columns.push_str(", epoch = ?, lease_owner = ?, lease_until_ms = ?");
                 values.push(Value::Integer(epoch as i64));
                 values.push(Value::Text(lease.owner.as_ref().to_owned()));
-                values.push(Value::Integer(lease.until.unix_ms()));
+                values.push(Value::Integer(batch.until(lease)));
             }
         }
         columns.push_str(" WHERE number = ?");

@@ -9,8 +9,9 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::failure::Failure;
+use super::lease::{LeaseTime, whole_ms};
 use super::schema::FORMAT;
-use crate::{Idempotency, Scope, StoreError};
+use crate::{Idempotency, Lease, Scope, StoreError};
 
 /// One write: what to change, and what to reply once it is on disk.
 ///
@@ -92,16 +93,32 @@ const MAX_KNOWN_SCOPES: usize = 65_536;
 pub(super) struct Batch<'a> {
     pub(super) connection: &'a Connection,
     scopes: &'a mut ScopeNumbers,
+    time: LeaseTime,
     totals: HashMap<(i64, i32), i64>,
 }
 
 impl<'a> Batch<'a> {
-    pub(super) fn new(connection: &'a Connection, scopes: &'a mut ScopeNumbers) -> Self {
+    pub(super) fn new(
+        connection: &'a Connection,
+        scopes: &'a mut ScopeNumbers,
+        time: LeaseTime,
+    ) -> Self {
         Self {
             connection,
             scopes,
+            time,
             totals: HashMap::new(),
         }
+    }
+
+    /// The time that leases are counted on.
+    pub(super) fn now_ms(&self) -> i64 {
+        self.time.now_ms()
+    }
+
+    /// When a lease given now is over.
+    pub(super) fn until(&self, lease: &Lease) -> i64 {
+        self.now_ms().saturating_add(whole_ms(lease.term))
     }
 
     /// The number of a scope, if it has one.

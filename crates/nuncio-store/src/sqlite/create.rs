@@ -41,7 +41,7 @@ impl Write for Create {
         }
         let status = &new.task.status;
         let (owner, until) = match &new.lease {
-            Some(lease) => (Some(&*lease.owner), Some(lease.until.unix_ms())),
+            Some(lease) => (Some(&*lease.owner), Some(batch.until(lease))),
             None => (None, None),
         };
         let written = batch

@@ -1,15 +1,45 @@
 //! Who runs a task: claiming, prolonging, giving up.
 
-use nuncio_protocol::Timestamp;
-use rusqlite::params;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, params};
 
 use super::batch::{Batch, Write};
 use super::failure::Failure;
-use crate::Lease;
+use crate::{Claim, Lease};
 
-/// Claims runs that nobody holds.
-pub(super) struct Claim {
-    pub(super) now: Timestamp,
+/// The time that leases are counted on: the wall clock as it was when the writer began, and what
+/// has passed since. Nobody else counts on it, for nobody else has the file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LeaseTime {
+    begun_ms: i64,
+    begun: Instant,
+}
+
+impl LeaseTime {
+    /// Begins to count.
+    pub(super) fn begin(connection: &Connection) -> rusqlite::Result<Self> {
+        let query = "SELECT CAST(unixepoch('subsec') * 1000 AS INTEGER)";
+        let begun_ms = connection.query_row(query, [], |row| row.get(0))?;
+        Ok(Self {
+            begun_ms,
+            begun: Instant::now(),
+        })
+    }
+
+    pub(super) fn now_ms(&self) -> i64 {
+        self.begun_ms.saturating_add(whole_ms(self.begun.elapsed()))
+    }
+}
+
+/// A term as it is counted.
+pub(super) fn whole_ms(term: Duration) -> i64 {
+    i64::try_from(term.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// Claims runs.
+pub(super) struct ClaimRuns {
+    pub(super) claim: Claim,
     pub(super) lease: Lease,
     pub(super) limit: usize,
 }
@@ -20,26 +50,30 @@ pub(super) struct Claimed {
     pub(super) epoch: u64,
 }
 
-/// Runs without a lease, and those whose lease and whose owner's last word are over.
+/// Runs without a lease, and those of others whose lease and whose owner's last word are over.
 const EXPIRED: &str = "
     SELECT tasks.number FROM tasks INDEXED BY tasks_by_state
     LEFT JOIN owners ON owners.owner = tasks.lease_owner
     WHERE tasks.state IN (1, 2) AND tasks.state <> 3
       AND (tasks.lease_owner IS NULL
-           OR tasks.lease_until_ms < ?1
-              AND (owners.until_ms IS NULL OR owners.until_ms < ?1))
+           OR tasks.lease_owner <> ?3 AND tasks.lease_until_ms <= ?1
+              AND (owners.until_ms IS NULL OR owners.until_ms <= ?1))
     LIMIT ?2";
 
-impl Write for Claim {
+impl Write for ClaimRuns {
     type Reply = Vec<Claimed>;
 
     fn apply(&self, batch: &mut Batch<'_>) -> Result<Vec<Claimed>, Failure> {
-        let now = self.now.unix_ms();
+        let over = match self.claim {
+            Claim::Expired => batch.now_ms(),
+            Claim::AllOthers => i64::MAX,
+        };
+        let owner = &*self.lease.owner;
         let limit = i64::try_from(self.limit).unwrap_or(i64::MAX);
         let expired = batch
             .connection
             .prepare_cached(EXPIRED)?
-            .query_map(params![now, limit], |row| row.get::<_, i64>(0))?
+            .query_map(params![over, limit, owner], |row| row.get::<_, i64>(0))?
             .collect::<rusqlite::Result<Vec<_>>>()?;
         let mut take = batch.connection.prepare_cached(
             "UPDATE tasks SET epoch = epoch + 1, attempt = attempt + 1, lease_owner = ?2, lease_until_ms = ?3
@@ -47,7 +81,7 @@ impl Write for Claim {
         )?;
         let mut claimed = Vec::with_capacity(expired.len());
         for task in expired {
-            let values = params![task, &*self.lease.owner, self.lease.until.unix_ms()];
+            let values = params![task, owner, batch.until(&self.lease)];
             let epoch = take.query_row(values, |row| row.get::<_, i64>(0))? as u64;
             claimed.push(Claimed { task, epoch });
         }
@@ -55,8 +89,8 @@ impl Write for Claim {
             // Owners that are gone for good leave no row behind.
             batch
                 .connection
-                .prepare_cached("DELETE FROM owners WHERE until_ms < ?1")?
-                .execute(params![now])?;
+                .prepare_cached("DELETE FROM owners WHERE until_ms <= ?1 AND owner <> ?2")?
+                .execute(params![over, owner])?;
         }
         Ok(claimed)
     }
@@ -75,7 +109,7 @@ impl Write for Renew {
                 "INSERT INTO owners (owner, until_ms) VALUES (?1, ?2)
                  ON CONFLICT (owner) DO UPDATE SET until_ms = max(until_ms, excluded.until_ms)",
             )?
-            .execute(params![&*self.0.owner, self.0.until.unix_ms()])?;
+            .execute(params![&*self.0.owner, batch.until(&self.0)])?;
         Ok(())
     }
 }

@@ -1,8 +1,6 @@
 //! Reading one task: its row, its snapshot and tail, its events.
 
-use std::sync::Arc;
-
-use nuncio_protocol::{Event, StreamResponse, Task, TaskId, TaskState, Timestamp};
+use nuncio_protocol::{Event, StreamResponse, Task, TaskId, TaskState};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::de::DeserializeOwned;
 
@@ -10,29 +8,22 @@ use super::batch::{position, slot};
 use super::failure::Failure;
 use super::schema::FORMAT;
 use crate::fold::fold;
-use crate::{Head, Lease, Scope, StoreError, StoredTask};
+use crate::{Head, Scope, StoreError, StoredTask};
 
 /// The columns of [`head_of`], from 0, and the joins they need.
 const HEAD: &str = "tasks.last, tasks.state, tasks.epoch, tasks.turn, tasks.lease_owner,
-    max(tasks.lease_until_ms, coalesce(owners.until_ms, tasks.lease_until_ms)), checkpoints.body,
-    tasks.attempt";
-const HEAD_JOINS: &str = "LEFT JOIN owners ON owners.owner = tasks.lease_owner
-    LEFT JOIN checkpoints ON checkpoints.task = tasks.number";
+    checkpoints.body, tasks.attempt";
+const HEAD_JOINS: &str = "LEFT JOIN checkpoints ON checkpoints.task = tasks.number";
 
 fn head_of(row: &Row<'_>) -> rusqlite::Result<Head> {
-    let owner: Option<Arc<str>> = row.get(4)?;
-    let until: Option<i64> = row.get(5)?;
     Ok(Head {
         last: row.get::<_, i64>(0)? as u64,
         state: state(row, 1)?,
         epoch: row.get::<_, i64>(2)? as u64,
         turn: row.get::<_, i64>(3)? as u64,
-        lease: owner.zip(until).map(|(owner, until)| Lease {
-            owner,
-            until: Timestamp::from_unix_ms(until),
-        }),
-        checkpoint: row.get(6)?,
-        attempt: row.get::<_, i64>(7)? as u64,
+        owner: row.get(4)?,
+        checkpoint: row.get(5)?,
+        attempt: row.get::<_, i64>(6)? as u64,
     })
 }
 
@@ -83,9 +74,9 @@ pub(super) fn load(
     let Some(row) = rows.next()? else {
         return Ok(None);
     };
-    let (head, scope, number) = (head_of(row)?, scope(row, 8)?, row.get(11)?);
-    let snapshot = Snapshot::of(row, 12)?;
-    let has_webhooks = row.get(14)?;
+    let (head, scope, number) = (head_of(row)?, scope(row, 7)?, row.get(10)?);
+    let snapshot = Snapshot::of(row, 11)?;
+    let has_webhooks = row.get(13)?;
     Ok(Some(StoredTask {
         scope,
         task: snapshot.fold_tail(connection, number, head.last)?,

@@ -2,22 +2,22 @@
 
 use std::path::Path;
 
-use nuncio_protocol::{ContextId, Event, PushConfigId, TaskId, Timestamp};
+use nuncio_protocol::{ContextId, Event, PushConfigId, TaskId};
 use rusqlite::{OptionalExtension as _, params};
 
 use super::append::AppendEvents;
 use super::batch::scope_number;
 use super::connection::SqliteOptions;
 use super::create::Create;
-use super::lease::{Beat, Claim, Claimed, ReleaseAll, Renew};
+use super::lease::{Beat, ClaimRuns, Claimed, ReleaseAll, Renew};
 use super::list::{self, Page};
 use super::push::{self, AdvanceCursor, DeleteConfig, PutConfig};
 use super::read::{self, Which};
 use super::readers::Readers;
 use super::writer::Writer;
 use crate::{
-    Append, Appended, ClaimedRun, Created, Lease, ListFilter, NewTask, PageKey, PushConfigRow,
-    Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage, Webhook,
+    Append, Appended, Claim, ClaimedRun, Created, Lease, ListFilter, NewTask, PageKey,
+    PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage, Webhook,
 };
 
 /// A store in a SQLite file.
@@ -153,12 +153,16 @@ impl Store for SqliteStore {
 
     fn claim_expired(
         &self,
-        now: Timestamp,
         lease: Lease,
+        claim: Claim,
         limit: usize,
     ) -> StoreFuture<'_, Vec<ClaimedRun>> {
         Box::pin(async move {
-            let claim = Claim { now, lease, limit };
+            let claim = ClaimRuns {
+                claim,
+                lease,
+                limit,
+            };
             let claimed = self.writer.run(claim).await?;
             self.load_claimed(claimed).await
         })

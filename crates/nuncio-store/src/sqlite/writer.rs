@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::batch::{Batch, Origin, Pending, Queued, ScopeNumbers, Write};
 use super::connection::{BUSY_TIMEOUT, ProcessLock, SqliteOptions, open_writer};
 use super::failure::{is_of_one_write, translate};
+use super::lease::LeaseTime;
 use crate::StoreError;
 
 /// How long the writer waits for readers that keep the write-ahead log from being emptied.
@@ -40,6 +41,7 @@ impl Writer {
             options: options.clone(),
             connection: None,
             scopes: ScopeNumbers::new(),
+            time: None,
             wal: WalSize::default(),
         };
         thread.connect()?;
@@ -109,6 +111,8 @@ struct WriterThread {
     /// Opened anew after a fault that leaves its state unknown.
     connection: Option<Connection>,
     scopes: ScopeNumbers,
+    /// Begun once, with the first connection.
+    time: Option<LeaseTime>,
     wal: WalSize,
 }
 
@@ -159,11 +163,11 @@ impl WriterThread {
 
     fn transact(&mut self, writes: &mut [Box<dyn Queued>]) -> Result<(), Fault> {
         self.connect().map_err(Fault::Store)?;
-        let Some(connection) = &self.connection else {
+        let (Some(connection), Some(time)) = (&self.connection, self.time) else {
             return Err(Fault::Panic);
         };
         connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-        let mut batch = Batch::new(connection, &mut self.scopes);
+        let mut batch = Batch::new(connection, &mut self.scopes, time);
         for write in writes {
             write.apply(&mut batch)?;
         }
@@ -195,6 +199,10 @@ impl WriterThread {
         };
         let hooked = connection.wal_hook(Some(count));
         hooked.map_err(|error| translate(&error))?;
+        if self.time.is_none() {
+            let time = LeaseTime::begin(&connection);
+            self.time = Some(time.map_err(|error| translate(&error))?);
+        }
         self.connection = Some(connection);
         Ok(())
     }

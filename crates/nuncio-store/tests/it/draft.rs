@@ -1,6 +1,7 @@
 //! Tasks as the engine would write them: folded by the reducer, committed piece by piece.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use nuncio_protocol::{
     Artifact, ContextId, Event, Message, Part, StreamResponse, Task, TaskArtifactUpdateEvent,
@@ -21,10 +22,20 @@ pub(crate) fn at(ms: i64) -> Timestamp {
     Timestamp::from_unix_ms(1_700_000_000_000 + ms)
 }
 
-pub(crate) fn lease(owner: &str, until: i64) -> Lease {
+/// A lease that no test outlives.
+pub(crate) fn lease(owner: &str) -> Lease {
+    lease_for(owner, Duration::from_secs(3_600))
+}
+
+/// A lease that is over as soon as it is given.
+pub(crate) fn lapsed(owner: &str) -> Lease {
+    lease_for(owner, Duration::ZERO)
+}
+
+fn lease_for(owner: &str, term: Duration) -> Lease {
     Lease {
         owner: owner.into(),
-        until: at(until),
+        term,
     }
 }
 
@@ -117,7 +128,7 @@ impl Draft {
         self.tell(StreamResponse::ArtifactUpdate(update))
     }
 
-    /// The first commit: everything told so far, leased to "process" until 10 s.
+    /// The first commit: everything told so far, leased to "process" for an hour.
     pub(crate) fn create(&mut self) -> NewTask {
         self.stored = self.log.len();
         let running = matches!(
@@ -131,9 +142,17 @@ impl Draft {
             task: self.task.clone().into(),
             snapshot: !running,
             idempotency: None,
-            lease: running.then(|| lease("process", 10_000)),
+            lease: running.then(|| lease("process")),
             checkpoint: None,
             push_config: None,
+        }
+    }
+
+    /// As [`Draft::create`], by a process that has not been heard of since.
+    pub(crate) fn create_lapsed(&mut self) -> NewTask {
+        NewTask {
+            lease: Some(lapsed("process")),
+            ..self.create()
         }
     }
 

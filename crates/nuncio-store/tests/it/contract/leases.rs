@@ -1,14 +1,14 @@
-//! Who runs a task, and who takes over.
+//! Who runs a task, and who takes over. A term of zero is over at once, one of an hour in no test.
 
 use nuncio_protocol::TaskState;
-use nuncio_store::{Appended, LeaseChange};
+use nuncio_store::{Appended, Claim, LeaseChange};
 
 use super::Shared;
-use crate::draft::{Draft, at, lease};
+use crate::draft::{Draft, lapsed, lease, scope};
 
-async fn claimed(store: &Shared, now: i64, owner: &str) -> Vec<(String, u64)> {
-    let until = lease(owner, now + 10_000);
-    let runs = store.claim_expired(at(now), until, 10).await.unwrap();
+/// What `owner` gets, with the epochs; it is leased for an hour.
+async fn claimed(store: &Shared, claim: Claim, owner: &str) -> Vec<(String, u64)> {
+    let runs = store.claim_expired(lease(owner), claim, 10).await.unwrap();
     let mut runs: Vec<_> = runs
         .into_iter()
         .map(|run| (run.stored.task.id.to_string(), run.stored.head.epoch))
@@ -17,33 +17,39 @@ async fn claimed(store: &Shared, now: i64, owner: &str) -> Vec<(String, u64)> {
     runs
 }
 
+async fn expired(store: &Shared, owner: &str) -> Vec<(String, u64)> {
+    claimed(store, Claim::Expired, owner).await
+}
+
+async fn owner_of(store: &Shared, task: &str) -> Option<String> {
+    let stored = store.load(&scope("ada"), &task.into()).await.unwrap();
+    stored.unwrap().head.owner.map(|owner| owner.to_string())
+}
+
 pub(crate) async fn a_live_lease_is_not_claimed(store: &Shared) {
     store
         .create(Draft::new("ada", "t", 0).create())
         .await
         .unwrap();
-    assert!(claimed(store, 9_999, "second").await.is_empty());
-    assert!(claimed(store, 10_000, "second").await.is_empty());
+    assert!(expired(store, "second").await.is_empty());
 }
 
 pub(crate) async fn an_expired_run_is_claimed_once(store: &Shared) {
     let mut submitted = Draft::new("ada", "submitted", 0);
-    store.create(submitted.create()).await.unwrap();
+    store.create(submitted.create_lapsed()).await.unwrap();
     let mut working = Draft::new("bob", "working", 0);
     working.status(TaskState::Working, 1).artifact("a", "x");
-    store.create(working.create()).await.unwrap();
+    store.create(working.create_lapsed()).await.unwrap();
     let mut orphan = Draft::new("cyd", "orphan", 0).create();
     orphan.lease = None;
     store.create(orphan).await.unwrap();
 
-    let runs = store
-        .claim_expired(at(10_001), lease("second", 20_000), 10)
-        .await;
-    let runs = runs.unwrap();
+    let runs = store.claim_expired(lease("second"), Claim::Expired, 10);
+    let runs = runs.await.unwrap();
     assert_eq!(runs.len(), 3);
     for run in &runs {
         let head = &run.stored.head;
-        assert_eq!(head.lease, Some(lease("second", 20_000)));
+        assert_eq!(head.owner.as_deref(), Some("second"));
         let orphan = run.stored.task.id.as_str() == "orphan";
         assert_eq!(head.epoch, if orphan { 1 } else { 2 });
         assert_eq!(
@@ -56,11 +62,36 @@ pub(crate) async fn an_expired_run_is_claimed_once(store: &Shared) {
     }
     let run = runs.iter().find(|run| run.stored.task.id == working.id());
     assert_eq!(*run.unwrap().stored.task, working.task);
-    assert!(claimed(store, 10_001, "third").await.is_empty());
-    let one = store
-        .claim_expired(at(20_001), lease("third", 30_000), 1)
-        .await;
-    assert_eq!(one.unwrap().len(), 1, "not more than asked for");
+    assert!(expired(store, "third").await.is_empty());
+    let one = store.claim_expired(lapsed("third"), Claim::AllOthers, 1);
+    assert_eq!(one.await.unwrap().len(), 1, "not more than asked for");
+    let rest = store.claim_expired(lease("fourth"), Claim::Expired, 10);
+    assert_eq!(rest.await.unwrap().len(), 1, "what was claimed for no time");
+}
+
+/// R11: whatever a clock says, a process does not take over what it runs itself.
+pub(crate) async fn nobody_claims_its_own_runs(store: &Shared) {
+    for id in ["a", "b"] {
+        let new = Draft::new("ada", id, 0).create_lapsed();
+        store.create(new).await.unwrap();
+    }
+    for claim in [Claim::Expired, Claim::AllOthers] {
+        assert!(claimed(store, claim, "process").await.is_empty());
+    }
+    assert_eq!(expired(store, "second").await.len(), 2);
+}
+
+pub(crate) async fn a_sole_owner_claims_what_others_hold(store: &Shared) {
+    store
+        .create(Draft::new("ada", "theirs", 0).create())
+        .await
+        .unwrap();
+    let mut mine = Draft::new("ada", "mine", 0).create();
+    mine.lease = Some(lease("second"));
+    store.create(mine).await.unwrap();
+    let all = claimed(store, Claim::AllOthers, "second").await;
+    assert_eq!(all, [("theirs".into(), 2)]);
+    assert!(claimed(store, Claim::AllOthers, "second").await.is_empty());
 }
 
 pub(crate) async fn what_does_not_run_is_not_claimed(store: &Shared) {
@@ -70,16 +101,17 @@ pub(crate) async fn what_does_not_run_is_not_claimed(store: &Shared) {
         TaskState::Completed,
     ] {
         let mut draft = Draft::new("ada", state.as_str(), 0);
-        store.create(draft.create()).await.unwrap();
+        store.create(draft.create_lapsed()).await.unwrap();
         store.append(draft.status(state, 1).append()).await.unwrap();
     }
-    assert!(claimed(store, 99_999, "second").await.is_empty());
+    assert!(claimed(store, Claim::AllOthers, "second").await.is_empty());
 }
 
+/// P3: what the old owner writes after a take-over changes nothing.
 pub(crate) async fn an_old_run_is_fenced(store: &Shared) {
     let mut draft = Draft::new("ada", "t", 0);
-    store.create(draft.create()).await.unwrap();
-    assert_eq!(claimed(store, 10_001, "second").await, [("t".into(), 2)]);
+    store.create(draft.create_lapsed()).await.unwrap();
+    assert_eq!(expired(store, "second").await, [("t".into(), 2)]);
     let mut old = draft.status(TaskState::Working, 2).append();
     old.epoch = Some(1);
     assert!(matches!(
@@ -95,7 +127,7 @@ pub(crate) async fn an_old_run_is_fenced(store: &Shared) {
     rest.epoch = Some(2);
     store.append(rest).await.unwrap();
     let mut answer = draft.message("yes").status(TaskState::Working, 4).append();
-    answer.lease = LeaseChange::Take(lease("third", 40_000));
+    answer.lease = LeaseChange::Take(lease("third"));
     answer.turn = Some(answer.after + 1);
     assert_eq!(
         store.append(answer).await.unwrap(),
@@ -106,32 +138,39 @@ pub(crate) async fn an_old_run_is_fenced(store: &Shared) {
         .await
         .unwrap()
         .unwrap();
-    assert_eq!(stored.head.lease, Some(lease("third", 40_000)));
+    assert_eq!(stored.head.owner.as_deref(), Some("third"));
     assert_eq!(stored.head.attempt, 1, "another message, another count");
     assert_eq!(*stored.task, draft.task);
 }
 
 pub(crate) async fn renewing_prolongs_all_of_an_owner(store: &Shared) {
     for id in ["a", "b"] {
-        store
-            .create(Draft::new("ada", id, 0).create())
-            .await
-            .unwrap();
+        let new = Draft::new("ada", id, 0).create_lapsed();
+        store.create(new).await.unwrap();
     }
     let mut other = Draft::new("ada", "c", 0).create();
-    other.lease = Some(lease("other", 10_000));
+    other.lease = Some(lapsed("other"));
     store.create(other).await.unwrap();
-    store.renew(lease("process", 30_000)).await.unwrap();
-    store.renew(lease("process", 15_000)).await.unwrap();
-    assert_eq!(claimed(store, 29_000, "second").await, [("c".into(), 2)]);
-    let a = store.load(&crate::draft::scope("ada"), &"a".into()).await;
+    store.renew(lease("process")).await.unwrap();
+    store.renew(lapsed("process")).await.unwrap();
     assert_eq!(
-        a.unwrap().unwrap().head.lease,
-        Some(lease("process", 30_000)),
-        "never shortened"
+        expired(store, "second").await,
+        [("c".into(), 2)],
+        "prolonged, and never shortened"
     );
-    let late = [("a".into(), 2), ("b".into(), 2)];
-    assert_eq!(claimed(store, 30_001, "third").await, late);
+}
+
+/// Who was away for too long has lost what another runs now, and keeps the rest.
+pub(crate) async fn a_late_renewal_brings_nothing_back(store: &Shared) {
+    for id in ["a", "b"] {
+        let new = Draft::new("ada", id, 0).create_lapsed();
+        store.create(new).await.unwrap();
+    }
+    let one = store.claim_expired(lapsed("second"), Claim::Expired, 1);
+    let lost = one.await.unwrap()[0].stored.task.id.to_string();
+    store.renew(lease("process")).await.unwrap();
+    assert_eq!(owner_of(store, &lost).await.as_deref(), Some("second"));
+    assert_eq!(expired(store, "third").await, [(lost, 3)]);
 }
 
 pub(crate) async fn releasing_gives_all_up(store: &Shared) {
@@ -142,13 +181,11 @@ pub(crate) async fn releasing_gives_all_up(store: &Shared) {
             .unwrap();
     }
     let mut other = Draft::new("ada", "c", 0).create();
-    other.lease = Some(lease("other", 10_000));
+    other.lease = Some(lease("other"));
     store.create(other).await.unwrap();
-    store.renew(lease("process", 30_000)).await.unwrap();
+    store.renew(lease("process")).await.unwrap();
     store.release_all("process").await.unwrap();
-    let a = store.load(&crate::draft::scope("ada"), &"a".into()).await;
-    let a = a.unwrap().unwrap();
-    assert_eq!((a.head.lease, a.head.epoch), (None, 1));
+    assert_eq!(owner_of(store, "a").await, None);
     let free = [("a".into(), 2), ("b".into(), 2)];
-    assert_eq!(claimed(store, 5, "second").await, free);
+    assert_eq!(expired(store, "second").await, free);
 }

@@ -23,7 +23,7 @@ pub(crate) async fn a_created_task_is_loaded_as_it_was_written(store: &Shared) {
     assert_eq!(head.checkpoint.as_deref(), Some("{}"));
     assert_eq!((head.last, head.state), (3, TaskState::Working));
     assert_eq!((head.epoch, head.turn), (1, 1));
-    assert_eq!(head.lease, Some(lease("process", 10_000)));
+    assert_eq!(head.owner.as_deref(), Some("process"));
 
     draft.artifact("a", "two");
     let done = store.append(draft.append()).await.unwrap();
@@ -36,7 +36,7 @@ pub(crate) async fn a_created_task_is_loaded_as_it_was_written(store: &Shared) {
         .unwrap();
     assert_eq!(*stored.task, draft.task);
     assert_eq!(stored.head.last, draft.log.len() as u64);
-    assert_eq!(stored.head.lease, None);
+    assert_eq!(stored.head.owner, None);
 
     let mut rested = Draft::new("ada", "rested", 7);
     rested.status(TaskState::Completed, 8);
@@ -202,14 +202,14 @@ pub(crate) async fn an_append_needs_its_epoch(store: &Shared) {
         }
     }
     let mut take = draft.append();
-    take.lease = LeaseChange::Take(lease("other", 20_000));
+    take.lease = LeaseChange::Take(lease("other"));
     let taken = store.append(take.clone()).await.unwrap();
     assert_eq!(taken, Appended::Done { epoch: 2 });
     take.epoch = Some(1);
     let Appended::Conflict(head) = store.append(take).await.unwrap() else {
         panic!("an old run has written");
     };
-    assert_eq!(head.lease, Some(lease("other", 20_000)));
+    assert_eq!(head.owner.as_deref(), Some("other"));
 }
 
 pub(crate) async fn a_terminal_task_is_frozen(store: &Shared) {
@@ -224,10 +224,10 @@ pub(crate) async fn a_terminal_task_is_frozen(store: &Shared) {
         store.create(draft.create()).await.unwrap();
         store.append(draft.status(state, 1).append()).await.unwrap();
         let mut late = draft.append();
-        late.lease = LeaseChange::Take(lease("late", 5));
+        late.lease = LeaseChange::Take(lease("late"));
         let late = store.append(late).await.unwrap();
         assert!(
-            matches!(late, Appended::Conflict(head) if head.state == state && head.lease.is_none())
+            matches!(late, Appended::Conflict(head) if head.state == state && head.owner.is_none())
         );
         let stored = store
             .load(&draft.scope, &draft.id())
