@@ -10,6 +10,7 @@ use nuncio_protocol::{
     AgentId, CallerId, ContextId, Event, PushConfigId, Task, TaskId, TaskPushNotificationConfig,
     TaskState, Timestamp, Version, WorkspaceId,
 };
+use tokio::sync::broadcast;
 
 /// Whose data a query may see: one caller's, at one agent, in one workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -227,6 +228,15 @@ pub struct ClaimedRun {
     pub stored: StoredTask,
 }
 
+/// What another process has written to a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Events, or a run that has changed hands.
+    Task(TaskId),
+    /// Some may have been missed: look at everything.
+    Unknown,
+}
+
 /// A webhook as it was asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Webhook {
@@ -372,6 +382,18 @@ pub trait Store: Send + Sync + fmt::Debug {
         after: Option<&'a TaskId>,
         limit: usize,
     ) -> StoreFuture<'a, Vec<(Scope, TaskId)>>;
+
+    /// Commits of other processes to tasks that were there, as they are heard of; `None` if no
+    /// other process can write.
+    ///
+    /// A hint: ids only, soon after the commit, several commits to a task perhaps as one. One may
+    /// be lost, so a reader looks for itself once in a while. A receiver that lags
+    /// ([`broadcast::error::RecvError::Lagged`]) has missed some, as after [`Change::Unknown`].
+    fn changes(&self) -> Option<broadcast::Receiver<Change>>;
+
+    /// Where tasks stand, for whoever waits for another process; in no order, and those that are
+    /// not there are left out.
+    fn heads<'a>(&'a self, tasks: &'a [(Scope, TaskId)]) -> StoreFuture<'a, Vec<(TaskId, Head)>>;
 
     /// Looks whether reading and writing work.
     fn ping(&self) -> StoreFuture<'_, ()>;

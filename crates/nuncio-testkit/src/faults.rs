@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use nuncio_protocol::{ContextId, Event, PushConfigId, TaskId};
 use nuncio_store::{
-    Append, Appended, Claim, ClaimedRun, Created, Lease, ListFilter, NewTask, PageKey,
-    PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage, Webhook,
+    Append, Appended, Change, Claim, ClaimedRun, Created, Head, Lease, ListFilter, NewTask,
+    PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage, Webhook,
 };
+use tokio::sync::broadcast;
 
 /// Passes everything on, except while writes are refused.
 #[derive(Debug)]
@@ -155,6 +156,14 @@ impl Store for FaultyStore {
         limit: usize,
     ) -> StoreFuture<'a, Vec<(Scope, TaskId)>> {
         self.inner.push_backlog(after, limit)
+    }
+
+    fn changes(&self) -> Option<broadcast::Receiver<Change>> {
+        self.inner.changes()
+    }
+
+    fn heads<'a>(&'a self, tasks: &'a [(Scope, TaskId)]) -> StoreFuture<'a, Vec<(TaskId, Head)>> {
+        self.inner.heads(tasks)
     }
 
     fn ping(&self) -> StoreFuture<'_, ()> {

@@ -114,6 +114,29 @@ async fn the_old_owner_writes_nothing_after_a_take_over() {
     );
 }
 
+/// R11: steps of wall clocks end no lease and prolong none; time that has passed does.
+#[tokio::test(start_paused = true)]
+async fn a_step_of_the_clock_moves_no_lease() {
+    let store = store();
+    let replica = |agent| {
+        let mut settings = Settings::default();
+        settings.sole_owner = false;
+        Bed::on(Arc::clone(&store), agent, settings)
+    };
+    let before = replica(TestAgent::new(Behaviour::Hold).resumable());
+    before.start("m1", "go").await;
+    let after = replica(TestAgent::new(Behaviour::Echo).resumable());
+    for step_ms in [3_600_000, -7_200_000] {
+        for bed in [&before, &after] {
+            bed.clock.advance(step_ms);
+            assert_eq!(bed.engine.recover().await.unwrap(), 0);
+        }
+    }
+    tokio::time::advance(Duration::from_secs(16)).await;
+    assert_eq!(before.engine.recover().await.unwrap(), 0, "it is its own");
+    assert_eq!(after.engine.recover().await.unwrap(), 1);
+}
+
 /// Messages that waited for their turn are answered by the new process.
 #[tokio::test(start_paused = true)]
 async fn queued_messages_survive_a_restart() {

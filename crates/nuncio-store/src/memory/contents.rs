@@ -28,7 +28,6 @@ pub(super) struct Contents {
     finished: VecDeque<TaskId>,
     max_finished: usize,
     evicted: Vec<Entry>,
-    pub(super) closed: bool,
 }
 
 impl Contents {

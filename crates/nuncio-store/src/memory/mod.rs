@@ -5,6 +5,7 @@
 
 mod contents;
 mod entry;
+mod hearing;
 mod lease;
 mod log;
 mod scope;

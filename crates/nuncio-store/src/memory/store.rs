@@ -1,15 +1,19 @@
 //! [`MemoryStore`] and its face as a [`Store`].
 
 use std::future::{Future, ready};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use nuncio_protocol::{ContextId, Event, PushConfigId, TaskId, Timestamp};
+use tokio::sync::broadcast;
 
 use super::contents::Contents;
+use super::hearing::Hearers;
 use crate::{
-    Append, Appended, Claim, ClaimedRun, Created, Lease, ListFilter, NewTask, PageKey,
-    PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage, Webhook,
+    Append, Appended, Change, Claim, ClaimedRun, Created, Head, Lease, ListFilter, NewTask,
+    PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage, Webhook,
 };
 
 /// How much a [`MemoryStore`] keeps.
@@ -30,7 +34,15 @@ impl Default for MemoryOptions {
 /// A store that lives and dies with the process.
 #[derive(Debug)]
 pub struct MemoryStore {
+    shared: Arc<Shared>,
+    tag: u64,
+    closed: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Shared {
     contents: RwLock<Contents>,
+    hearers: Hearers,
 }
 
 impl Default for MemoryStore {
@@ -42,25 +54,48 @@ impl Default for MemoryStore {
 impl MemoryStore {
     /// An empty store.
     pub fn new(options: MemoryOptions) -> Self {
-        Self {
+        Self::on(Arc::new(Shared {
             contents: RwLock::new(Contents::new(options.max_finished)),
+            hearers: Hearers::default(),
+        }))
+    }
+
+    /// Another handle to the same contents, as another process would have it: each hears of what
+    /// the others write, and closing one leaves the others open.
+    pub fn replica(&self) -> Self {
+        Self::on(Arc::clone(&self.shared))
+    }
+
+    fn on(shared: Arc<Shared>) -> Self {
+        Self {
+            tag: shared.hearers.enter(),
+            shared,
+            closed: AtomicBool::new(false),
         }
+    }
+
+    fn open(&self) -> Result<&Shared, StoreError> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(StoreError::Closed);
+        }
+        Ok(&self.shared)
     }
 
     fn read(&self) -> Result<RwLockReadGuard<'_, Contents>, StoreError> {
-        let contents = self.contents.read();
-        if contents.closed {
-            return Err(StoreError::Closed);
-        }
-        Ok(contents)
+        Ok(self.open()?.contents.read())
     }
 
     fn write(&self) -> Result<RwLockWriteGuard<'_, Contents>, StoreError> {
-        let contents = self.contents.write();
-        if contents.closed {
-            return Err(StoreError::Closed);
+        Ok(self.open()?.contents.write())
+    }
+
+    fn append_now(&self, append: Append) -> Result<Appended, StoreError> {
+        let task = append.task.clone();
+        let appended = self.change(|contents| contents.append(append))?;
+        if let Appended::Done { .. } = appended {
+            self.shared.hearers.tell(self.tag, &task);
         }
-        Ok(contents)
+        Ok(appended)
     }
 
     /// Changes tasks; what is forgotten over it is freed after the lock.
@@ -130,12 +165,21 @@ impl MemoryStore {
         limit: usize,
     ) -> Result<Vec<ClaimedRun>, StoreError> {
         let claimed = self.write()?.claim(lease, claim, limit);
+        for (_, task) in &claimed {
+            self.shared.hearers.tell(self.tag, task);
+        }
         let loaded = claimed
             .iter()
             .filter_map(|(scope, task)| self.load_now(scope, task).transpose());
         loaded
             .map(|stored| stored.map(|stored| ClaimedRun { stored }))
             .collect()
+    }
+}
+
+impl Drop for MemoryStore {
+    fn drop(&mut self) {
+        self.shared.hearers.leave(self.tag);
     }
 }
 
@@ -152,7 +196,7 @@ impl Store for MemoryStore {
     }
 
     fn append(&self, append: Append) -> StoreFuture<'_, Appended> {
-        at_once(self.change(|contents| contents.append(append)))
+        at_once(self.append_now(append))
     }
 
     fn find_key<'a>(
@@ -289,12 +333,26 @@ impl Store for MemoryStore {
         )
     }
 
+    fn changes(&self) -> Option<broadcast::Receiver<Change>> {
+        self.shared.hearers.subscribe(self.tag)
+    }
+
+    fn heads<'a>(&'a self, tasks: &'a [(Scope, TaskId)]) -> StoreFuture<'a, Vec<(TaskId, Head)>> {
+        at_once(self.read().map(|contents| {
+            let stands = |(scope, task): &(Scope, TaskId)| {
+                let entry = contents.entry(scope, task)?;
+                Some((task.clone(), entry.head.clone()))
+            };
+            tasks.iter().filter_map(stands).collect()
+        }))
+    }
+
     fn ping(&self) -> StoreFuture<'_, ()> {
         at_once(self.read().map(|_| ()))
     }
 
     fn close(&self) -> StoreFuture<'_, ()> {
-        self.contents.write().closed = true;
+        self.closed.store(true, Ordering::Release);
         at_once(Ok(()))
     }
 }

@@ -36,6 +36,20 @@ pub(super) fn head(connection: &Connection, task: i64) -> rusqlite::Result<Head>
         .query_row(params![task], head_of)
 }
 
+/// Reads where tasks stand; those that are not there are left out.
+pub(super) fn heads(
+    connection: &Connection,
+    tasks: &[(Scope, TaskId)],
+) -> Result<Vec<(TaskId, Head)>, Failure> {
+    let mut heads = Vec::with_capacity(tasks.len());
+    for (scope, id) in tasks {
+        if let Some(number) = number(connection, scope, id)? {
+            heads.push((id.clone(), head(connection, number)?));
+        }
+    }
+    Ok(heads)
+}
+
 /// Which task to load.
 pub(super) enum Which<'a> {
     /// By id, if it belongs to the scope.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use nuncio_protocol::{ContextId, Event, PushConfigId, TaskId};
 use rusqlite::{OptionalExtension as _, params};
+use tokio::sync::broadcast;
 
 use super::append::AppendEvents;
 use super::batch::scope_number;
@@ -16,8 +17,8 @@ use super::read::{self, Which};
 use super::readers::Readers;
 use super::writer::Writer;
 use crate::{
-    Append, Appended, Claim, ClaimedRun, Created, Lease, ListFilter, NewTask, PageKey,
-    PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage, Webhook,
+    Append, Appended, Change, Claim, ClaimedRun, Created, Head, Lease, ListFilter, NewTask,
+    PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage, Webhook,
 };
 
 /// A store in a SQLite file.
@@ -234,6 +235,18 @@ impl Store for SqliteStore {
         Box::pin(
             self.readers
                 .run(move |connection| push::backlog(connection, after.as_ref(), limit)),
+        )
+    }
+
+    fn changes(&self) -> Option<broadcast::Receiver<Change>> {
+        None
+    }
+
+    fn heads<'a>(&'a self, tasks: &'a [(Scope, TaskId)]) -> StoreFuture<'a, Vec<(TaskId, Head)>> {
+        let tasks = tasks.to_vec();
+        Box::pin(
+            self.readers
+                .run(move |connection| read::heads(connection, &tasks)),
         )
     }
 

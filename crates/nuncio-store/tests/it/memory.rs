@@ -4,14 +4,31 @@ use std::sync::Arc;
 
 use nuncio_store::{MemoryOptions, MemoryStore, Store};
 
-use crate::contract::{Shared, contract};
+use crate::contract::{Shared, contract, contract_of_replicas};
 use crate::draft::{Draft, key, scope};
 
-fn open() -> (Shared, ()) {
+async fn open() -> (Shared, ()) {
     (Arc::new(MemoryStore::default()), ())
 }
 
+async fn open_two() -> ([Shared; 2], ()) {
+    let store = MemoryStore::default();
+    let replica = store.replica();
+    ([Arc::new(store), Arc::new(replica)], ())
+}
+
 contract!(open);
+contract_of_replicas!(open_two);
+
+#[test]
+fn a_store_alone_hears_nothing() {
+    let store = MemoryStore::default();
+    assert!(store.changes().is_none());
+    let replica = store.replica();
+    assert!(store.changes().is_some() && replica.changes().is_some());
+    drop(replica);
+    assert!(store.changes().is_none());
+}
 
 #[tokio::test]
 async fn the_oldest_ended_task_is_forgotten_first() {

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use crate::contract::{Shared, contract};
 use crate::draft::{Draft, key, lease, scope, webhook};
 
-fn open() -> (Shared, TempDir) {
+async fn open() -> (Shared, TempDir) {
     let folder = TempDir::new().unwrap();
     let store = open_at(&folder.path().join("nuncio.db"));
     (Arc::new(store), folder)

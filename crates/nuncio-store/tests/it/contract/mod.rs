@@ -4,6 +4,7 @@ pub(crate) mod leases;
 pub(crate) mod listing;
 pub(crate) mod push;
 pub(crate) mod races;
+pub(crate) mod replicas;
 pub(crate) mod writing;
 
 use std::sync::Arc;
@@ -39,6 +40,7 @@ macro_rules! contract {
             leases::an_old_run_is_fenced,
             leases::renewing_prolongs_all_of_an_owner,
             leases::releasing_gives_all_up,
+            replicas::heads_tell_where_tasks_stand,
             listing::newest_first_then_by_id,
             listing::pages_meet_without_gap,
             listing::filters_combine,
@@ -59,11 +61,39 @@ macro_rules! contract {
     (@ $open:path; $($module:ident::$case:ident,)+) => {$(
         #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
         async fn $case() {
-            let (store, _kept) = $open();
+            let (store, _kept) = $open().await;
             crate::contract::$module::$case(&store).await;
             store.close().await.unwrap();
         }
     )+};
 }
 
+/// Runs the cases of several processes on a backend that they can share: `$open` gives two stores
+/// of one content, and what must outlive them.
+macro_rules! contract_of_replicas {
+    ($open:path) => {
+        contract_of_replicas!(@ $open;
+            each_hears_of_the_others_appends,
+            a_claim_is_heard_of,
+            a_created_task_is_seen_at_once,
+            a_key_is_new_on_one_of_two,
+            one_of_two_replicas_appends,
+            each_run_is_claimed_by_one,
+            one_of_two_answers_begins_a_run,
+            closing_one_leaves_the_other_open,
+        );
+    };
+    (@ $open:path; $($case:ident,)+) => {$(
+        #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+        async fn $case() {
+            let (stores, _kept) = $open().await;
+            crate::contract::replicas::$case(&stores).await;
+            for store in stores {
+                store.close().await.unwrap();
+            }
+        }
+    )+};
+}
+
 pub(crate) use contract;
+pub(crate) use contract_of_replicas;
