@@ -100,6 +100,16 @@ impl Cell {
         }
     }
 
+    /// By what the store finds its task.
+    pub(crate) fn key_of_store(&self) -> (Scope, TaskId) {
+        (self.scope.clone(), self.id.clone())
+    }
+
+    /// Whether the store has more of its task than is known here.
+    pub(crate) fn is_behind(&self, head: &Head) -> bool {
+        self.view(|view| (head.last, head.epoch) > (view.head.last, view.head.epoch))
+    }
+
     /// Looks at the committed view.
     pub(crate) fn view<T>(&self, look: impl FnOnce(&View) -> T) -> T {
         look(&self.view.lock())
@@ -162,8 +172,19 @@ impl Cell {
         }
     }
 
-    pub(crate) fn set_run(&self, run: Option<RunCx>) {
-        self.view.lock().run = run;
+    pub(crate) fn set_run(&self, run: RunCx) {
+        self.view.lock().run = Some(run);
+        self.changed.notify_waiters();
+    }
+
+    /// Notes that a run is over, unless another one has begun since.
+    pub(crate) fn end_run(&self, run: &RunCx) {
+        let mut view = self.view.lock();
+        let is_same = |other: &RunCx| Arc::ptr_eq(&other.inner, &run.inner);
+        if view.run.as_ref().is_some_and(is_same) {
+            view.run = None;
+        }
+        drop(view);
         self.changed.notify_waiters();
     }
 
@@ -190,6 +211,12 @@ impl Cell {
         if open {
             self.resolve_unstored(Unstored::Abandoned);
         }
+    }
+
+    /// Whether its task is stored and has not ended.
+    fn is_open(&self) -> bool {
+        self.loaded.initialized()
+            && self.view(|view| view.head.last > 0 && !view.state().is_terminal())
     }
 
     /// What is there to read after a position, as of one moment.
@@ -361,6 +388,25 @@ impl Hub {
         };
         let cell = self.shard(id).lock().get(&key).and_then(Weak::upgrade)?;
         cell.loaded.initialized().then_some(cell)
+    }
+
+    /// The cells of a task, whoever's it is.
+    pub(crate) fn of_task(&self, id: &TaskId) -> Vec<Arc<Cell>> {
+        let shard = self.shard(id).lock();
+        let named = shard.iter().filter(|(key, _)| key.id == *id);
+        let live: Vec<_> = named.filter_map(|(_, cell)| cell.upgrade()).collect();
+        drop(shard);
+        live.into_iter().filter(|cell| cell.is_open()).collect()
+    }
+
+    /// The cells of all stored tasks that have not ended.
+    pub(crate) fn open_cells(&self) -> Vec<Arc<Cell>> {
+        let mut open = Vec::new();
+        for shard in &self.shards {
+            let live: Vec<_> = shard.lock().values().filter_map(Weak::upgrade).collect();
+            open.extend(live.into_iter().filter(|cell| cell.is_open()));
+        }
+        open
     }
 
     /// The cell of a stored task; `None` if this scope has no such task.

@@ -41,6 +41,8 @@ pub(crate) struct RunInner {
     pub(crate) context: ContextId,
     pub(crate) task: TaskId,
     pub(crate) attempt: u64,
+    /// The number of the run; the store takes nothing of an older one.
+    pub(crate) epoch: u64,
     pub(crate) cancel: CancellationToken,
     pub(crate) deadline: Instant,
     pub(crate) trace: Option<String>,

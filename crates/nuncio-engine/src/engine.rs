@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -47,6 +47,10 @@ pub(crate) struct Core {
     pub(crate) egress: OnceLock<Egress>,
     /// Names this start of this process in leases.
     pub(crate) owner: Arc<str>,
+    /// Whether other processes may write to the store.
+    pub(crate) shared: bool,
+    /// Runs that have lost their task to another process.
+    pub(crate) fenced: AtomicU64,
     draining: AtomicBool,
     /// Streams end.
     pub(crate) closing: CancellationToken,
@@ -70,6 +74,8 @@ impl Engine {
         let owner = environment.ids.next().into();
         let hub = Hub::new(settings.ring_events);
         let core = Core {
+            shared: store.changes().is_some(),
+            fenced: AtomicU64::new(0),
             store,
             environment,
             settings,
@@ -119,12 +125,18 @@ impl Engine {
         self.core.recover(claim).await
     }
 
-    /// Renews leases and takes up expired runs until `shutdown` fires.
+    /// Until `shutdown` fires: renews leases, takes up expired runs, and follows what other
+    /// processes write to the same store.
     pub async fn maintain(&self, shutdown: CancellationToken) {
+        tokio::join!(self.hold(&shutdown), self.core.follow_others(&shutdown));
+    }
+
+    async fn hold(&self, shutdown: &CancellationToken) {
         let period = self.core.settings.lease / 3;
         let mut ticks = tokio::time::interval(period.max(Duration::from_millis(10)));
         loop {
             tokio::select! {
+                biased;
                 () = shutdown.cancelled() => return,
                 _ = ticks.tick() => {}
             }
@@ -184,6 +196,13 @@ impl Engine {
             self.core.runs.wait().await;
         }
         self.core.store.release_all(&self.core.owner).await
+    }
+
+    /// How many runs have found that another process has taken their task over, since the start.
+    ///
+    /// Each of them has been stopped, and nothing that it tried to write since was written.
+    pub fn fenced_runs(&self) -> u64 {
+        self.core.fenced.load(Ordering::Relaxed)
     }
 
     /// How many runs there are at the moment.

@@ -59,13 +59,17 @@ impl HostedAgent {
             .hub
             .open(self.core.store.as_ref(), scope, id)
             .await;
-        opened
+        let cell = opened
             .map_err(|error| store_error(&error))?
-            .ok_or_else(|| A2aError::task_not_found(id))
+            .ok_or_else(|| A2aError::task_not_found(id))?;
+        self.core.look(&cell).await?;
+        Ok(cell)
     }
 
     async fn read(&self, scope: &Scope, id: &nuncio_protocol::TaskId) -> Result<Arc<Task>> {
-        if let Some(cell) = self.core.hub.live(scope, id) {
+        if !self.core.shared
+            && let Some(cell) = self.core.hub.live(scope, id)
+        {
             return Ok(cell.snapshot().0);
         }
         let stored = self
@@ -210,7 +214,7 @@ impl HostedAgent {
                     cell.publish(&events, head, Some(folded));
                     return Ok(());
                 }
-                Appended::Conflict(_) => self.core.refresh(cell).await?,
+                Appended::Conflict(head) => self.core.give_way(cell, head).await?,
                 Appended::Missing | Appended::Existing { .. } => {
                     return Err(A2aError::task_not_found(&cell.id));
                 }
@@ -237,19 +241,6 @@ fn not_cancelable(task: &Task) -> A2aError {
     )
     .with("taskId", task.id.as_str())
     .with("state", state)
-}
-
-impl Core {
-    /// Reads a cell's task anew, after somebody else wrote to it.
-    pub(crate) async fn refresh(&self, cell: &Cell) -> Result<()> {
-        let stored = self
-            .store
-            .load(&cell.scope, &cell.id)
-            .await
-            .map_err(|error| store_error(&error))?;
-        cell.replace(stored.ok_or_else(|| A2aError::task_not_found(&cell.id))?);
-        Ok(())
-    }
 }
 
 impl AgentService for HostedAgent {

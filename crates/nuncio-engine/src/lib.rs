@@ -13,6 +13,7 @@ mod delivery;
 mod draft;
 mod end;
 mod engine;
+mod follow;
 mod hosted;
 mod list;
 mod outbox;

@@ -47,6 +47,19 @@ pub(crate) struct Batch {
     pub(crate) checkpoint: Option<Arc<str>>,
 }
 
+impl Batch {
+    /// Takes back the end of the task: there is more to answer.
+    pub(crate) fn go_on(&mut self) {
+        match self.events.pop() {
+            Some(Emitted::Status(TaskState::Completed, None)) | None => {}
+            Some(Emitted::Status(TaskState::Completed, said)) => {
+                self.events.push(Emitted::Status(TaskState::Working, said));
+            }
+            Some(other) => self.events.push(other),
+        }
+    }
+}
+
 impl Outbox {
     pub(crate) fn new(task: &Task, capacity: usize) -> Self {
         let artifacts = task

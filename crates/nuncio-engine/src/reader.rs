@@ -95,6 +95,7 @@ impl Reader {
             }
             Recent::Nothing { trouble: true, .. } => return Err(unavailable()),
             Recent::Nothing { .. } => tokio::select! {
+                biased;
                 () = changed => {}
                 () = self.core.closing.cancelled() => self.ended = true,
             },
@@ -208,6 +209,7 @@ impl Core {
                 return found;
             }
             tokio::select! {
+                biased;
                 () = changed => {}
                 () = self.stopping.cancelled() => {
                     return Err(A2aError::new(ErrorKind::Unavailable, "the server is shutting down, try again"));

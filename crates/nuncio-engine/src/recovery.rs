@@ -53,7 +53,7 @@ impl Core {
             id: scope.caller,
             workspace: scope.workspace,
         };
-        let cx = self.prepare(&cell, caller, attempt, None);
+        let cx = self.prepare(&cell, caller, epoch, attempt, None);
         match (agent, pending.next()) {
             (Some(agent), Some(message)) if agent.info().resumable => {
                 pending.for_each(|queued| cx.inner.queue.push(queued));
@@ -62,7 +62,6 @@ impl Core {
                         cell,
                         agent,
                         message,
-                        epoch,
                         draft: None,
                         guard: None,
                     },
@@ -72,7 +71,7 @@ impl Core {
             }
             _ => {
                 let reason = "the task was interrupted by a restart of the server".to_owned();
-                self.launch_end(cell, cx, epoch, End::Stopped(TaskState::Failed, reason));
+                self.launch_end(cell, cx, End::Stopped(TaskState::Failed, reason));
             }
         }
         Ok(())

@@ -12,7 +12,7 @@ use nuncio_protocol::{
     A2aError, Caller, ErrorKind, Event, StreamResponse, Task, TaskArtifactUpdateEvent, TaskState,
     TaskStatus, TaskStatusUpdateEvent, Timestamp,
 };
-use nuncio_store::{Append, Appended, Created, Head, LeaseChange, NewTask};
+use nuncio_store::{Append, Appended, Created, Head, LeaseChange, NewTask, StoreError};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -30,7 +30,6 @@ pub(crate) struct Start {
     pub(crate) cell: Arc<Cell>,
     pub(crate) agent: Arc<dyn Agent>,
     pub(crate) message: QueuedMessage,
-    pub(crate) epoch: u64,
     /// The task, if it is not stored yet.
     pub(crate) draft: Option<Box<NewTask>>,
     /// Holds the key of the send meanwhile.
@@ -40,15 +39,30 @@ pub(crate) struct Start {
 /// What an agent's future gives, a panic included.
 pub(crate) type Returned = Result<Result<Outcome, AgentError>, Box<dyn Any + Send>>;
 
-/// The run is over without a word: somebody else has the task, or nobody will.
+/// Why a batch was not written.
 #[derive(Debug)]
-struct Lost;
+enum Unwritten {
+    /// The run is over without a word: somebody else has the task, or nobody will.
+    Lost,
+    /// Another process was quicker; the run would have ended with this batch, and is to look again.
+    Overtaken(Batch),
+}
+
+/// Who was quicker than a write.
+#[derive(Debug, PartialEq, Eq)]
+enum Overtaken {
+    /// The same write, whose answer was lost.
+    ByItself,
+    /// A message from outside; the run goes on.
+    ByAMessage,
+    /// The end of the task, or another run of it.
+    ByTheEnd,
+}
 
 struct Run {
     core: Arc<Core>,
     cell: Arc<Cell>,
     cx: RunCx,
-    epoch: u64,
     draft: Mutex<Option<Box<NewTask>>>,
     /// Whether the agent may answer without a task.
     direct: bool,
@@ -61,6 +75,7 @@ impl Core {
         &self,
         cell: &Cell,
         caller: Caller,
+        epoch: u64,
         attempt: u64,
         trace: Option<String>,
     ) -> RunCx {
@@ -71,6 +86,7 @@ impl Core {
             context: task.context_id.clone().unwrap_or_default(),
             task: task.id.clone(),
             attempt,
+            epoch,
             cancel: CancellationToken::new(),
             deadline: Instant::now() + self.settings.run_deadline,
             trace,
@@ -83,7 +99,7 @@ impl Core {
         let cx = RunCx {
             inner: Arc::new(inner),
         };
-        cell.set_run(Some(cx.clone()));
+        cell.set_run(cx.clone());
         cx
     }
 
@@ -96,7 +112,6 @@ impl Core {
             core: Arc::clone(self),
             cell: start.cell,
             cx,
-            epoch: start.epoch,
             draft: Mutex::new(start.draft),
             direct: start.agent.info().answers_directly,
             _guard: start.guard,
@@ -111,12 +126,11 @@ impl Core {
 
 impl Core {
     /// Ends a task whose run was cut off, once the store takes it.
-    pub(crate) fn launch_end(self: &Arc<Self>, cell: Arc<Cell>, cx: RunCx, epoch: u64, end: End) {
+    pub(crate) fn launch_end(self: &Arc<Self>, cell: Arc<Cell>, cx: RunCx, end: End) {
         let run = Run {
             core: Arc::clone(self),
             cell,
             cx,
-            epoch,
             draft: Mutex::default(),
             direct: false,
             _guard: None,
@@ -184,7 +198,7 @@ impl Run {
                 biased;
                 result = &mut running => break result,
                 written = &mut flushing, if !flushing.is_terminated() => {
-                    if let Err(Lost) = written { return End::Lost }
+                    if written.is_err() { return End::Lost }
                     if !outbox.is_empty() { flushing.set(self.flush().fuse()) }
                 }
                 () = outbox.filled.notified(), if flushing.is_terminated() => {
@@ -250,7 +264,7 @@ impl Run {
     }
 
     /// Writes what has been emitted so far.
-    async fn flush(&self) -> Result<(), Lost> {
+    async fn flush(&self) -> Result<(), Unwritten> {
         let _writing = self.cell.writing.lock().await;
         let batch = self.cx.inner.outbox.take();
         self.write(batch, false, None).await
@@ -275,20 +289,30 @@ impl Run {
         }
         let _writing = self.cell.writing.lock().await;
         let mut batch = self.cx.inner.outbox.take();
-        let next = if end.goes_on() {
-            self.cx.inner.queue.take()
-        } else {
-            None
-        };
+        let goes_on = end.goes_on();
+        let waiting = || goes_on.then(|| self.cx.inner.queue.take()).flatten();
+        let mut next = waiting();
         end.finish(&mut batch, &self.cx, next.is_some());
-        let turn = next.as_ref().map(|message| message.position);
-        if self.write(batch, next.is_none(), turn).await.is_err() {
-            self.give_up();
-            return None;
+        loop {
+            let turn = next.as_ref().map(|message| message.position);
+            match self.write(batch, next.is_none(), turn).await {
+                Ok(()) => break,
+                Err(Unwritten::Lost) => {
+                    self.give_up();
+                    return None;
+                }
+                Err(Unwritten::Overtaken(unwritten)) => {
+                    batch = unwritten;
+                    next = waiting();
+                    if next.is_some() {
+                        batch.go_on();
+                    }
+                }
+            }
         }
         if next.is_none() {
             self.cx.inner.outbox.close();
-            self.cell.set_run(None);
+            self.cell.end_run(&self.cx);
         } else {
             self.cx
                 .inner
@@ -305,54 +329,98 @@ impl Run {
             let error = A2aError::new(ErrorKind::Unavailable, "the task was not stored, try again");
             self.cell.resolve_unstored(Unstored::Failed(error));
         } else {
-            self.cell.set_run(None);
+            self.cell.end_run(&self.cx);
         }
     }
 
     /// Writes a batch; with `rest` the run is over and the task is kept whole.
     ///
     /// A store that refuses is asked again until it takes the batch or the process stops.
-    async fn write(&self, batch: Batch, rest: bool, turn: Option<u64>) -> Result<(), Lost> {
+    async fn write(&self, batch: Batch, rest: bool, turn: Option<u64>) -> Result<(), Unwritten> {
         let draft = self.draft.lock().take();
         if let Some(draft) = draft {
             return self.create(*draft, &batch, rest).await;
         }
         let mut pause = Duration::from_millis(50);
+        let (mut append, mut folded) = self.append_of(&batch, rest, turn);
+        let mut unsure = false;
         loop {
-            let (append, folded) = self.append_of(&batch, rest, turn);
-            let events = append.events.clone();
-            let (state, checkpoint) = (append.state, append.checkpoint.clone());
-            match self.core.store.append(append).await {
+            let error = match self.core.store.append(append.clone()).await {
                 Ok(Appended::Done { epoch }) => {
-                    let head = self.cell.view(|view| Head {
-                        last: view.head.last + events.len() as u64,
-                        state,
-                        epoch,
-                        turn: turn.unwrap_or(view.head.turn),
-                        attempt: if turn.is_some() { 1 } else { view.head.attempt },
-                        owner: None,
-                        checkpoint: checkpoint.or_else(|| view.head.checkpoint.clone()),
-                    });
-                    self.cell.publish(&events, head, folded);
-                    self.cell.set_trouble(false);
+                    self.written(&append, epoch, folded);
                     return Ok(());
                 }
-                Ok(Appended::Conflict(head))
-                    if head.epoch == self.epoch && !head.state.is_terminal() =>
-                {
-                    self.core.refresh(&self.cell).await.map_err(|_| Lost)?;
-                }
-                Ok(_) => return Err(Lost),
-                Err(error) => {
-                    tracing::error!(task.id = %self.cell.id, %error, "events are not stored yet");
-                    self.cell.set_trouble(true);
-                    tokio::select! {
-                        () = sleep(pause) => pause = (pause * 2).min(Duration::from_secs(5)),
-                        () = self.core.stopping.cancelled() => return Err(Lost),
+                Ok(Appended::Conflict(head)) => match self.overtaken(&append, head, unsure).await {
+                    Ok(Overtaken::ByItself) => return Ok(()),
+                    Ok(Overtaken::ByAMessage) if rest => return Err(Unwritten::Overtaken(batch)),
+                    Ok(Overtaken::ByAMessage) => {
+                        (append, folded) = self.append_of(&batch, rest, turn);
+                        unsure = false;
+                        continue;
                     }
+                    Ok(Overtaken::ByTheEnd) => return Err(Unwritten::Lost),
+                    Err(error) => error,
+                },
+                Ok(Appended::Missing | Appended::Existing { .. }) => return Err(Unwritten::Lost),
+                Err(error) => {
+                    unsure = true;
+                    error
                 }
+            };
+            tracing::error!(task.id = %self.cell.id, %error, "events are not stored yet");
+            self.cell.set_trouble(true);
+            tokio::select! {
+                biased;
+                () = self.core.stopping.cancelled() => return Err(Unwritten::Lost),
+                () = sleep(pause) => pause = (pause * 2).min(Duration::from_secs(5)),
             }
         }
+    }
+
+    /// Shows what has been stored.
+    fn written(&self, append: &Append, epoch: u64, folded: Option<Arc<Task>>) {
+        let head = self.cell.view(|view| Head {
+            last: view.head.last + append.events.len() as u64,
+            state: append.state,
+            epoch,
+            turn: append.turn.unwrap_or(view.head.turn),
+            attempt: match append.turn {
+                Some(_) => 1,
+                None => view.head.attempt,
+            },
+            owner: None,
+            checkpoint: append.checkpoint.clone().or_else(|| view.head.checkpoint.clone()),
+        });
+        self.cell.publish(&append.events, head, folded);
+        self.cell.set_trouble(false);
+    }
+
+    /// Finds out who was quicker, and catches up with them.
+    ///
+    /// `unsure` says that the store may have taken the same events before without saying so.
+    async fn overtaken(
+        &self,
+        append: &Append,
+        head: Head,
+        unsure: bool,
+    ) -> Result<Overtaken, StoreError> {
+        let by_itself = unsure && self.has_taken(append).await?;
+        let is_ours = head.epoch == self.cx.inner.epoch && !head.state.is_terminal();
+        self.core.catch_up(&self.cell, head).await?;
+        self.cell.set_trouble(false);
+        Ok(match (by_itself, is_ours) {
+            (true, _) => Overtaken::ByItself,
+            (false, true) => Overtaken::ByAMessage,
+            (false, false) => Overtaken::ByTheEnd,
+        })
+    }
+
+    /// Whether the log has exactly these events where they were to be written.
+    async fn has_taken(&self, append: &Append) -> Result<bool, StoreError> {
+        let (scope, task, count) = (&append.scope, &append.task, append.events.len());
+        let stored = self.core.store.events(scope, task, append.after, count).await?;
+        let same = |(a, b): (&Event, &Event)| a.json() == b.json();
+        Ok(count > 0 && stored.len() == count && stored.iter().zip(&append.events).all(same))
     }
 
     fn append_of(
@@ -374,7 +442,7 @@ impl Run {
             scope: self.cell.scope.clone(),
             task: self.cell.id.clone(),
             after: head.last,
-            epoch: Some(self.epoch),
+            epoch: Some(self.cx.inner.epoch),
             events,
             state,
             status_time,
@@ -393,7 +461,7 @@ impl Run {
     }
 
     /// Stores a task that began as a draft, along with its first events.
-    async fn create(&self, mut draft: NewTask, batch: &Batch, rest: bool) -> Result<(), Lost> {
+    async fn create(&self, mut draft: NewTask, batch: &Batch, rest: bool) -> Result<(), Unwritten> {
         let first = Arc::clone(&draft.task);
         let now = not_before(self.core.now(), &first);
         draft.events.extend(events_of(batch, &first, 1, now));
@@ -401,7 +469,7 @@ impl Run {
         let head = Head {
             last: draft.events.len() as u64,
             state: task.status.state,
-            epoch: self.epoch,
+            epoch: self.cx.inner.epoch,
             turn: 1,
             attempt: 1,
             owner: None,
@@ -429,7 +497,7 @@ impl Run {
             Err(error) => store_error(&error),
         };
         self.cell.resolve_unstored(Unstored::Failed(error));
-        Err(Lost)
+        Err(Unwritten::Lost)
     }
 }
 

@@ -201,7 +201,9 @@ impl HostedAgent {
             .hub
             .begin(incoming.scope.clone(), Arc::clone(&task));
         let info = self.agent.info();
-        if info.answers_directly || info.resumable && incoming.at_once {
+        // Where other processes may begin the same, the key is taken before the agent is asked.
+        let may_wait = info.resumable && incoming.at_once && !self.core.shared;
+        if info.answers_directly || may_wait {
             return self.begin_draft(incoming, context, task, cell).await;
         }
         let (scope, has_webhook) = (incoming.scope.clone(), incoming.webhook.is_some());
@@ -294,7 +296,7 @@ impl HostedAgent {
             push_config: incoming.webhook,
         };
         let trace = incoming.request.trace.clone();
-        let cx = self.core.prepare(cell, incoming.caller, 1, trace);
+        let cx = self.core.prepare(cell, incoming.caller, 1, 1, trace);
         let (message, request) = (incoming.message, incoming.request);
         let message = QueuedMessage {
             position: 1,
@@ -305,7 +307,6 @@ impl HostedAgent {
             cell: Arc::clone(cell),
             agent: Arc::clone(&self.agent),
             message,
-            epoch: 1,
             draft: None,
             guard: None,
         };
@@ -345,8 +346,9 @@ impl HostedAgent {
             if task.status.state.is_terminal() {
                 return self.ended_or_repeated(&incoming, &task).await;
             }
-            if let Some(run) = &run {
-                self.check_queue(run.inner.queue.len())?;
+            let rests = task.status.state.is_interrupted();
+            if run.is_some() || !rests {
+                self.check_queue(run.as_ref().map_or(0, |run| run.inner.queue.len()))?;
             }
             if let Some(webhook) = &incoming.webhook
                 && let Err(full) = self.check_room(&incoming.scope, id, webhook).await
@@ -357,7 +359,7 @@ impl HostedAgent {
                     None => Err(full),
                 };
             }
-            let begins = run.is_none() && task.status.state.is_interrupted();
+            let begins = run.is_none() && rests;
             let append = self.recording(&incoming, &task, &head, begins);
             let (events, state) = (append.events.clone(), append.state);
             let stored = self.core.store.append(append).await;
@@ -403,7 +405,7 @@ impl HostedAgent {
                         repeated: false,
                     });
                 }
-                Appended::Conflict(_) => self.core.refresh(&cell).await?,
+                Appended::Conflict(head) => self.core.give_way(&cell, head).await?,
                 Appended::Existing { task, same_request } => {
                     drop(writing);
                     return self.repeated(&incoming.scope, task, same_request).await;
@@ -462,14 +464,13 @@ impl HostedAgent {
     ) {
         let cx = self
             .core
-            .prepare(cell, caller, 1, message.request.trace.clone());
+            .prepare(cell, caller, epoch, 1, message.request.trace.clone());
         let (cell, agent) = (Arc::clone(cell), Arc::clone(&self.agent));
         self.core.launch(
             Start {
                 cell,
                 agent,
                 message,
-                epoch,
                 draft: None,
                 guard: None,
             },
