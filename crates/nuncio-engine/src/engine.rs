@@ -1,6 +1,6 @@
 //! The engine: what all tasks of a process share.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -133,6 +133,7 @@ impl Engine {
 
     async fn hold(&self, shutdown: &CancellationToken) {
         let period = self.core.settings.lease / 3;
+        let mut strays = HashSet::new();
         let mut ticks = tokio::time::interval(period.max(Duration::from_millis(10)));
         loop {
             tokio::select! {
@@ -146,6 +147,9 @@ impl Engine {
             }
             if let Err(error) = self.core.recover(Claim::Expired).await {
                 tracing::warn!(%error, "expired runs are not taken up");
+            }
+            if let Err(error) = self.core.let_strays_go(&mut strays).await {
+                tracing::warn!(%error, "runs that nobody began are not looked for");
             }
         }
     }

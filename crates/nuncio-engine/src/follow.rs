@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use nuncio_protocol::{A2aError, Event, Result};
 use nuncio_store::{Change, Head, StoreError};
-use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
@@ -175,8 +175,13 @@ impl Core {
         let mut after = known;
         let many = head.last.saturating_sub(known) > self.settings.ring_events as u64;
         while after < head.last && (runs || !many) {
-            let limit = usize::try_from(head.last - after).unwrap_or(FETCH).min(FETCH);
-            let read = self.store.events(&cell.scope, &cell.id, after, limit).await?;
+            let limit = usize::try_from(head.last - after)
+                .unwrap_or(FETCH)
+                .min(FETCH);
+            let read = self
+                .store
+                .events(&cell.scope, &cell.id, after, limit)
+                .await?;
             let Some(last) = read.last().and_then(|event| event.position) else {
                 break;
             };

@@ -1,9 +1,10 @@
 //! After a crash: runs that nobody continues are resumed or ended.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use nuncio_protocol::{Caller, Event, StreamResponse, TaskState};
-use nuncio_store::{Claim, ClaimedRun, Head, StoreError};
+use nuncio_protocol::{Caller, Event, StreamResponse, TaskState, Timestamp};
+use nuncio_store::{Append, Appended, Claim, ClaimedRun, Head, HeldRun, LeaseChange, StoreError};
 
 use crate::cell::{QueuedMessage, RequestParts, messages};
 use crate::end::End;
@@ -28,6 +29,57 @@ impl Core {
                 return Ok(taken);
             }
         }
+    }
+
+    /// Lets go of runs that this process holds without knowing: the store took a send or a claim,
+    /// and the answer was lost. Anybody may claim them then.
+    ///
+    /// `seen` is what was unknown the last time: an answer that is only late is waited for.
+    pub(crate) async fn let_strays_go(
+        &self,
+        seen: &mut HashSet<HeldRun>,
+    ) -> Result<(), StoreError> {
+        let mut held = self.store.held(&self.owner).await?;
+        held.retain(|run| !self.knows(run));
+        for stray in held.iter().filter(|run| seen.contains(run)) {
+            tracing::warn!(task.id = %stray.task, "a run that nobody began is given up");
+            self.let_go(stray).await?;
+        }
+        *seen = held.into_iter().collect();
+        Ok(())
+    }
+
+    fn knows(&self, held: &HeldRun) -> bool {
+        let cell = self.hub.live(&held.scope, &held.task);
+        let run = cell.and_then(|cell| cell.view(|view| view.run.clone()));
+        run.is_some_and(|run| run.inner.epoch == held.epoch)
+    }
+
+    async fn let_go(&self, stray: &HeldRun) -> Result<(), StoreError> {
+        let Some(stored) = self.store.load(&stray.scope, &stray.task).await? else {
+            return Ok(());
+        };
+        let status = &stored.task.status;
+        // Whoever is quicker has it.
+        let _: Appended = self
+            .store
+            .append(Append {
+                scope: stray.scope.clone(),
+                task: stray.task.clone(),
+                after: stored.head.last,
+                epoch: Some(stray.epoch),
+                events: Vec::new(),
+                state: status.state,
+                status_time: status.timestamp.unwrap_or(Timestamp::from_unix_ms(0)),
+                snapshot: None,
+                lease: LeaseChange::Release,
+                turn: None,
+                checkpoint: None,
+                idempotency: None,
+                push_config: None,
+            })
+            .await?;
+        Ok(())
     }
 
     /// Resumes a run if its agent says that it may run again, else ends its task (ST-09).

@@ -48,15 +48,15 @@ enum Unwritten {
     Overtaken(Batch),
 }
 
-/// Who was quicker than a write.
+/// What was quicker than a write.
 #[derive(Debug, PartialEq, Eq)]
 enum Overtaken {
     /// The same write, whose answer was lost.
-    ByItself,
+    Itself,
     /// A message from outside; the run goes on.
-    ByAMessage,
+    Message,
     /// The end of the task, or another run of it.
-    ByTheEnd,
+    AnotherRun,
 }
 
 struct Run {
@@ -198,7 +198,7 @@ impl Run {
                 biased;
                 result = &mut running => break result,
                 written = &mut flushing, if !flushing.is_terminated() => {
-                    if written.is_err() { return End::Lost }
+                    if Result::<(), Unwritten>::is_err(&written) { return End::Lost }
                     if !outbox.is_empty() { flushing.set(self.flush().fuse()) }
                 }
                 () = outbox.filled.notified(), if flushing.is_terminated() => {
@@ -351,14 +351,14 @@ impl Run {
                     return Ok(());
                 }
                 Ok(Appended::Conflict(head)) => match self.overtaken(&append, head, unsure).await {
-                    Ok(Overtaken::ByItself) => return Ok(()),
-                    Ok(Overtaken::ByAMessage) if rest => return Err(Unwritten::Overtaken(batch)),
-                    Ok(Overtaken::ByAMessage) => {
+                    Ok(Overtaken::Itself) => return Ok(()),
+                    Ok(Overtaken::Message) if rest => return Err(Unwritten::Overtaken(batch)),
+                    Ok(Overtaken::Message) => {
                         (append, folded) = self.append_of(&batch, rest, turn);
                         unsure = false;
                         continue;
                     }
-                    Ok(Overtaken::ByTheEnd) => return Err(Unwritten::Lost),
+                    Ok(Overtaken::AnotherRun) => return Err(Unwritten::Lost),
                     Err(error) => error,
                 },
                 Ok(Appended::Missing | Appended::Existing { .. }) => return Err(Unwritten::Lost),
@@ -389,7 +389,10 @@ impl Run {
                 None => view.head.attempt,
             },
             owner: None,
-            checkpoint: append.checkpoint.clone().or_else(|| view.head.checkpoint.clone()),
+            checkpoint: append
+                .checkpoint
+                .clone()
+                .or_else(|| view.head.checkpoint.clone()),
         });
         self.cell.publish(&append.events, head, folded);
         self.cell.set_trouble(false);
@@ -404,21 +407,25 @@ impl Run {
         head: Head,
         unsure: bool,
     ) -> Result<Overtaken, StoreError> {
-        let by_itself = unsure && self.has_taken(append).await?;
+        let itself = unsure && self.has_taken(append).await?;
         let is_ours = head.epoch == self.cx.inner.epoch && !head.state.is_terminal();
         self.core.catch_up(&self.cell, head).await?;
         self.cell.set_trouble(false);
-        Ok(match (by_itself, is_ours) {
-            (true, _) => Overtaken::ByItself,
-            (false, true) => Overtaken::ByAMessage,
-            (false, false) => Overtaken::ByTheEnd,
+        Ok(match (itself, is_ours) {
+            (true, _) => Overtaken::Itself,
+            (false, true) => Overtaken::Message,
+            (false, false) => Overtaken::AnotherRun,
         })
     }
 
     /// Whether the log has exactly these events where they were to be written.
     async fn has_taken(&self, append: &Append) -> Result<bool, StoreError> {
         let (scope, task, count) = (&append.scope, &append.task, append.events.len());
-        let stored = self.core.store.events(scope, task, append.after, count).await?;
+        let stored = self
+            .core
+            .store
+            .events(scope, task, append.after, count)
+            .await?;
         let same = |(a, b): (&Event, &Event)| a.json() == b.json();
         Ok(count > 0 && stored.len() == count && stored.iter().zip(&append.events).all(same))
     }

@@ -17,7 +17,7 @@ pub use memory::{MemoryOptions, MemoryStore};
 pub use open::open;
 pub use sqlite::{CheckReport, SqliteOptions, SqliteStore, Synchronous, check};
 pub use types::{
-    Append, Appended, Change, Claim, ClaimedRun, Created, Head, Idempotency, Lease, LeaseChange,
-    ListFilter, NewTask, PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask,
-    TaskPage, Webhook,
+    Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Idempotency, Lease,
+    LeaseChange, ListFilter, NewTask, PageKey, PushConfigRow, Scope, Store, StoreError,
+    StoreFuture, StoredTask, TaskPage, Webhook,
 };

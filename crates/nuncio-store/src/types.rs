@@ -237,6 +237,17 @@ pub enum Change {
     Unknown,
 }
 
+/// A run and who holds it, without its content.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HeldRun {
+    /// Whose task it is.
+    pub scope: Scope,
+    /// The task.
+    pub task: TaskId,
+    /// The number of the run.
+    pub epoch: u64,
+}
+
 /// A webhook as it was asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Webhook {
@@ -337,6 +348,11 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Prolongs every lease that `lease.owner` still has to `lease.term` from now; never shortens
     /// one. What another has claimed meanwhile stays with it.
     fn renew(&self, lease: Lease) -> StoreFuture<'_, ()>;
+
+    /// The runs that an owner holds, whether its leases are over or not.
+    ///
+    /// For a process that looks for those it does not know of: an answer may have been lost.
+    fn held<'a>(&'a self, owner: &'a str) -> StoreFuture<'a, Vec<HeldRun>>;
 
     /// Gives up every lease of an owner at once, so that others may claim its runs.
     fn release_all<'a>(&'a self, owner: &'a str) -> StoreFuture<'a, ()>;

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use nuncio_protocol::{ContextId, Event, PushConfigId, TaskId};
 use nuncio_store::{
-    Append, Appended, Change, Claim, ClaimedRun, Created, Head, Lease, ListFilter, NewTask,
-    PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage, Webhook,
+    Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Lease, ListFilter,
+    NewTask, PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage,
+    Webhook,
 };
 use tokio::sync::broadcast;
 
@@ -110,6 +111,10 @@ impl Store for FaultyStore {
 
     fn renew(&self, lease: Lease) -> StoreFuture<'_, ()> {
         self.write(|| self.inner.renew(lease))
+    }
+
+    fn held<'a>(&'a self, owner: &'a str) -> StoreFuture<'a, Vec<HeldRun>> {
+        self.inner.held(owner)
     }
 
     fn release_all<'a>(&'a self, owner: &'a str) -> StoreFuture<'a, ()> {

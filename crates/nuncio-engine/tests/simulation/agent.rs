@@ -27,7 +27,8 @@ impl Stepper {
             cx.checkpoint(&json!({"message": message, "step": step}))?;
             let text = format!("{message} {step} {}", cx.attempt());
             let id = format!("{message}-{step}");
-            cx.artifact(Artifact::new(id, vec![Part::text(text)])).await?;
+            cx.artifact(Artifact::new(id, vec![Part::text(text)]))
+                .await?;
         }
         Ok(())
     }

@@ -92,9 +92,15 @@ fn attempts_follow_one_another(log: &[Event]) {
         let step: u64 = words.next().unwrap().parse().unwrap();
         let attempt: u64 = words.next().unwrap().parse().unwrap();
         let known = newest.entry(message).or_default();
-        assert!(attempt >= known.1, "attempt {attempt} writes after {known:?}");
+        assert!(
+            attempt >= known.1,
+            "attempt {attempt} writes after {known:?}"
+        );
         let again = attempt > known.1;
-        assert!(again || step > known.0, "step {step} after {known:?} in one attempt");
+        assert!(
+            again || step > known.0,
+            "step {step} after {known:?} in one attempt"
+        );
         *known = (step, attempt);
     }
 }
@@ -105,9 +111,9 @@ fn messages_are_taken_once(told: &Told, log: &[Event]) {
     for event in log {
         match event.response() {
             StreamResponse::Task(task) => {
-                seen.extend(task.history.iter().map(|m| m.message_id.clone()));
+                seen.extend(task.history.iter().map(|m| m.message_id.to_string()));
             }
-            StreamResponse::Message(message) => seen.push(message.message_id.clone()),
+            StreamResponse::Message(message) => seen.push(message.message_id.to_string()),
             _ => {}
         }
     }

@@ -37,7 +37,9 @@ pub(crate) async fn live(world: World, number: u64) -> Told {
     let what = if asks { "ask" } else { "work" };
     let text = format!("{what} {}", 1 + chance.below(12));
     let first = message(&format!("m{number}"), &text);
-    let task = send(&world, which, first).await.expect("a new task is taken");
+    let task = send(&world, which, first)
+        .await
+        .expect("a new task is taken");
     let mut told = Told {
         which,
         task: task.id.clone(),
@@ -116,7 +118,9 @@ async fn answer(world: &World, which: usize, task: &Task, number: u64) -> bool {
     }
     let mut answer = message(&format!("a{number}"), "work 3");
     answer.task_id = Some(task.id.clone());
-    send(world, which, answer).await.expect("a question is answered");
+    send(world, which, answer)
+        .await
+        .expect("a question is answered");
     true
 }
 

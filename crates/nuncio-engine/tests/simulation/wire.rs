@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use nuncio_protocol::{ContextId, Event, PushConfigId, TaskId};
 use nuncio_store::{
-    Append, Appended, Change, Claim, ClaimedRun, Created, Head, Lease, ListFilter, NewTask,
-    PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage, Webhook,
+    Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Lease, ListFilter,
+    NewTask, PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage,
+    Webhook,
 };
-use tokio::sync::{broadcast, watch};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, broadcast};
 
 use crate::chance::Chance;
 
@@ -28,7 +30,8 @@ pub(crate) enum Way {
 #[derive(Debug)]
 pub(crate) struct Wire {
     inner: Arc<dyn Store>,
-    way: watch::Sender<Way>,
+    way: Mutex<Way>,
+    changed: Notify,
     chance: Chance,
     heard: broadcast::Sender<Change>,
 }
@@ -37,7 +40,8 @@ impl Wire {
     pub(crate) fn new(inner: Arc<dyn Store>, chance: Chance) -> Arc<Self> {
         let wire = Arc::new(Self {
             inner,
-            way: watch::Sender::new(Way::Open),
+            way: Mutex::new(Way::Open),
+            changed: Notify::new(),
             chance,
             heard: broadcast::Sender::new(64),
         });
@@ -48,37 +52,38 @@ impl Wire {
     }
 
     pub(crate) fn set(&self, way: Way) {
-        self.way.send_if_modified(|now| {
-            let changes = *now != Way::Gone && *now != way;
-            if changes {
-                *now = way;
-            }
-            changes
-        });
+        let mut now = self.way.lock();
+        if *now != Way::Gone {
+            *now = way;
+        }
+        drop(now);
+        self.changed.notify_waiters();
     }
 
     /// Passes changes on, a tenth of them never.
     async fn hear(self: Arc<Self>, mut changes: broadcast::Receiver<Change>) {
         while let Ok(change) = changes.recv().await {
-            if *self.way.borrow() == Way::Open && !self.chance.once_in(10) {
+            if self.way() == Way::Open && !self.chance.once_in(10) {
                 let _ = self.heard.send(change);
             }
         }
     }
 
+    fn way(&self) -> Way {
+        *self.way.lock()
+    }
+
+    /// Takes a while, or as long as the process stands still.
     async fn step(&self) -> Result<(), StoreError> {
         tokio::time::sleep(Duration::from_millis(self.chance.below(5))).await;
-        let mut way = self.way.subscribe();
         loop {
-            let now = *way.borrow_and_update();
-            match now {
+            let changed = self.changed.notified();
+            match self.way() {
                 Way::Open => return Ok(()),
                 Way::Cut => return Err(StoreError::Unavailable("cut off".to_owned())),
                 Way::Frozen | Way::Gone => {}
             }
-            if way.changed().await.is_err() {
-                std::future::pending::<()>().await;
-            }
+            changed.await;
         }
     }
 
@@ -90,7 +95,10 @@ impl Wire {
             self.step().await?;
             let done = call(self.inner.as_ref()).await;
             self.step().await?;
-            done
+            match self.chance.once_in(40) {
+                true => Err(StoreError::Unavailable("the answer was lost".to_owned())),
+                false => done,
+            }
         })
     }
 }
@@ -159,6 +167,10 @@ impl Store for Wire {
 
     fn renew(&self, lease: Lease) -> StoreFuture<'_, ()> {
         self.pass(|store| store.renew(lease))
+    }
+
+    fn held<'a>(&'a self, owner: &'a str) -> StoreFuture<'a, Vec<HeldRun>> {
+        self.pass(|store| store.held(owner))
     }
 
     fn release_all<'a>(&'a self, owner: &'a str) -> StoreFuture<'a, ()> {

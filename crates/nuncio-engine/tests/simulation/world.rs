@@ -1,11 +1,13 @@
 //! Three processes, one database, and what befalls them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use nuncio_engine::{Engine, Environment, HostedAgent, Settings};
+use nuncio_protocol::Ids;
 use nuncio_store::{MemoryStore, Store};
-use nuncio_testkit::{FixedClock, NumberedIds};
+use nuncio_testkit::FixedClock;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -25,10 +27,20 @@ pub(crate) struct World(Arc<Inner>);
 
 struct Inner {
     database: MemoryStore,
-    ids: Arc<NumberedIds>,
+    ids: Arc<Counted>,
     clock: Arc<FixedClock>,
     processes: Mutex<Vec<Process>>,
     chance: Chance,
+}
+
+/// Ids that are the same in every life of a seed.
+#[derive(Debug, Default)]
+struct Counted(AtomicU64);
+
+impl Ids for Counted {
+    fn next(&self) -> String {
+        format!("id-{:05}", self.0.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 struct Process {
@@ -100,7 +112,10 @@ impl World {
                 0 => self.crash(at),
                 1 => self.hinder(at, Way::Cut),
                 2 => self.hinder(at, Way::Frozen),
-                _ => self.0.clock.advance(chance.below(7_200_000) as i64 - 3_600_000),
+                _ => self
+                    .0
+                    .clock
+                    .advance(chance.below(7_200_000) as i64 - 3_600_000),
             }
         }
         for process in self.0.processes.lock().iter() {

@@ -12,8 +12,8 @@ use super::log::Log;
 use super::scope::{KeyUse, ScopeLists};
 use crate::input::{check_append, check_new, check_transition, may_write};
 use crate::{
-    Append, Appended, Claim, Created, Head, Idempotency, Lease, NewTask, PushConfigRow, Scope,
-    StoreError, Webhook,
+    Append, Appended, Claim, Created, Head, HeldRun, Idempotency, Lease, NewTask, PushConfigRow,
+    Scope, StoreError, Webhook,
 };
 
 /// All that a [`super::MemoryStore`] holds.
@@ -188,6 +188,21 @@ impl Contents {
         let until = until(lease.term);
         let renewed = self.renewed.entry(lease.owner).or_insert(until);
         *renewed = until.max(*renewed);
+    }
+
+    pub(super) fn held(&self, owner: &str) -> Vec<HeldRun> {
+        let running = self.scopes.iter().flat_map(|lists| {
+            let entries = lists.running().filter_map(|task| self.tasks.get(task));
+            entries.map(move |entry| (&lists.scope, entry))
+        });
+        running
+            .filter(|(_, entry)| entry.head.owner.as_deref() == Some(owner))
+            .map(|(scope, entry)| HeldRun {
+                scope: scope.clone(),
+                task: entry.id.clone(),
+                epoch: entry.head.epoch,
+            })
+            .collect()
     }
 
     pub(super) fn release_all(&mut self, owner: &str) {

@@ -12,8 +12,9 @@ use tokio::sync::broadcast;
 use super::contents::Contents;
 use super::hearing::Hearers;
 use crate::{
-    Append, Appended, Change, Claim, ClaimedRun, Created, Head, Lease, ListFilter, NewTask,
-    PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage, Webhook,
+    Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Lease, ListFilter,
+    NewTask, PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage,
+    Webhook,
 };
 
 /// How much a [`MemoryStore`] keeps.
@@ -267,6 +268,10 @@ impl Store for MemoryStore {
 
     fn renew(&self, lease: Lease) -> StoreFuture<'_, ()> {
         at_once(self.write().map(|mut contents| contents.renew(lease)))
+    }
+
+    fn held<'a>(&'a self, owner: &'a str) -> StoreFuture<'a, Vec<HeldRun>> {
+        at_once(self.read().map(|contents| contents.held(owner)))
     }
 
     fn release_all<'a>(&'a self, owner: &'a str) -> StoreFuture<'a, ()> {

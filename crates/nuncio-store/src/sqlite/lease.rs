@@ -6,7 +6,8 @@ use rusqlite::{Connection, params};
 
 use super::batch::{Batch, Write};
 use super::failure::Failure;
-use crate::{Claim, Lease};
+use super::read::scope;
+use crate::{Claim, HeldRun, Lease};
 
 /// The time that leases are counted on: the wall clock as it was when the writer began, and what
 /// has passed since. Nobody else counts on it, for nobody else has the file.
@@ -112,6 +113,23 @@ impl Write for Renew {
             .execute(params![&*self.0.owner, batch.until(&self.0)])?;
         Ok(())
     }
+}
+
+/// Reads the runs that an owner holds.
+pub(super) fn held(connection: &Connection, owner: &str) -> Result<Vec<HeldRun>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT workspace, agent, caller, tasks.id, tasks.epoch
+         FROM tasks INDEXED BY tasks_by_state JOIN scopes ON scopes.number = tasks.scope
+         WHERE tasks.state IN (1, 2) AND tasks.state <> 3 AND tasks.lease_owner = ?1",
+    )?;
+    let held = statement.query_map(params![owner], |row| {
+        Ok(HeldRun {
+            scope: scope(row, 0)?,
+            task: row.get::<_, String>(3)?.into(),
+            epoch: row.get::<_, i64>(4)? as u64,
+        })
+    })?;
+    Ok(held.collect::<rusqlite::Result<_>>()?)
 }
 
 /// Gives up all leases of an owner.

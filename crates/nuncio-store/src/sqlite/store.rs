@@ -10,15 +10,16 @@ use super::append::AppendEvents;
 use super::batch::scope_number;
 use super::connection::SqliteOptions;
 use super::create::Create;
-use super::lease::{Beat, ClaimRuns, Claimed, ReleaseAll, Renew};
+use super::lease::{Beat, ClaimRuns, Claimed, ReleaseAll, Renew, held};
 use super::list::{self, Page};
 use super::push::{self, AdvanceCursor, DeleteConfig, PutConfig};
 use super::read::{self, Which};
 use super::readers::Readers;
 use super::writer::Writer;
 use crate::{
-    Append, Appended, Change, Claim, ClaimedRun, Created, Head, Lease, ListFilter, NewTask,
-    PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage, Webhook,
+    Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Lease, ListFilter,
+    NewTask, PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage,
+    Webhook,
 };
 
 /// A store in a SQLite file.
@@ -171,6 +172,11 @@ impl Store for SqliteStore {
 
     fn renew(&self, lease: Lease) -> StoreFuture<'_, ()> {
         Box::pin(self.writer.run(Renew(lease)))
+    }
+
+    fn held<'a>(&'a self, owner: &'a str) -> StoreFuture<'a, Vec<HeldRun>> {
+        let owner = owner.to_owned();
+        Box::pin(self.readers.run(move |connection| held(connection, &owner)))
     }
 
     fn release_all<'a>(&'a self, owner: &'a str) -> StoreFuture<'a, ()> {

@@ -173,6 +173,28 @@ pub(crate) async fn a_late_renewal_brings_nothing_back(store: &Shared) {
     assert_eq!(expired(store, "third").await, [(lost, 3)]);
 }
 
+/// A process that has lost an answer can find what it holds.
+pub(crate) async fn a_process_can_ask_what_it_holds(store: &Shared) {
+    let mut running = Draft::new("ada", "running", 0);
+    store.create(running.create()).await.unwrap();
+    let mut other = Draft::new("ada", "other", 0).create();
+    other.lease = Some(lease("other"));
+    store.create(other).await.unwrap();
+    let mut ended = Draft::new("bob", "ended", 0);
+    store.create(ended.create()).await.unwrap();
+    store.append(ended.complete(1)).await.unwrap();
+    let lapsed = Draft::new("bob", "lapsed", 0).create_lapsed();
+    store.create(lapsed).await.unwrap();
+    let mut held = store.held("process").await.unwrap();
+    held.sort();
+    let held: Vec<_> = held
+        .iter()
+        .map(|run| (run.scope.caller.as_str(), run.task.as_str(), run.epoch))
+        .collect();
+    assert_eq!(held, [("ada", "running", 1), ("bob", "lapsed", 1)]);
+    assert!(store.held("nobody").await.unwrap().is_empty());
+}
+
 pub(crate) async fn releasing_gives_all_up(store: &Shared) {
     for id in ["a", "b"] {
         store

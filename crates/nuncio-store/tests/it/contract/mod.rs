@@ -39,6 +39,7 @@ macro_rules! contract {
             leases::what_does_not_run_is_not_claimed,
             leases::an_old_run_is_fenced,
             leases::renewing_prolongs_all_of_an_owner,
+            leases::a_process_can_ask_what_it_holds,
             leases::releasing_gives_all_up,
             replicas::heads_tell_where_tasks_stand,
             listing::newest_first_then_by_id,
