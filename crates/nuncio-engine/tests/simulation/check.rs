@@ -27,6 +27,8 @@ pub(crate) async fn promises_are_kept(world: &World, told: &[Told]) -> Vec<Strin
         one_end(&log);
         the_log_is_the_task(world, told, &log).await;
         attempts_follow_one_another(&log);
+        who_has_lost_a_task_writes_nothing(world, told, &log);
+        what_was_taken_is_answered(told, &log);
         messages_are_taken_once(told, &log);
         the_reader_missed_nothing(told, &log);
         logs.extend(log.iter().map(|event| event.json().to_owned()));
@@ -79,29 +81,78 @@ async fn the_log_is_the_task(world: &World, told: &Told, log: &[Event]) {
     }
 }
 
-/// P3: attempts are numbered, and none writes after a later one has (R10).
+/// A step of an attempt, as the agent has told it.
+#[derive(Debug)]
+struct Step {
+    message: String,
+    number: u64,
+    attempt: u64,
+}
+
+fn step(event: &Event) -> Option<Step> {
+    let StreamResponse::ArtifactUpdate(update) = event.response() else {
+        return None;
+    };
+    let text = update.artifact.text();
+    let mut words = text.split(' ');
+    Some(Step {
+        message: words.next()?.to_owned(),
+        number: words.next()?.parse().ok()?,
+        attempt: words.next()?.parse().ok()?,
+    })
+}
+
+/// P3: attempts are numbered, and none writes after a later one has.
 fn attempts_follow_one_another(log: &[Event]) {
-    let mut newest: BTreeMap<String, (u64, u64)> = BTreeMap::new();
-    for event in log {
-        let StreamResponse::ArtifactUpdate(update) = event.response() else {
-            continue;
-        };
-        let text = update.artifact.text();
-        let mut words = text.split(' ');
-        let message = words.next().unwrap().to_owned();
-        let step: u64 = words.next().unwrap().parse().unwrap();
-        let attempt: u64 = words.next().unwrap().parse().unwrap();
-        let known = newest.entry(message).or_default();
+    let mut newest: BTreeMap<String, Step> = BTreeMap::new();
+    for step in log.iter().filter_map(step) {
+        if let Some(known) = newest.get(&step.message) {
+            let next = step.attempt == known.attempt && step.number == known.number + 1;
+            assert!(
+                next || step.attempt > known.attempt,
+                "{step:?} after {known:?}"
+            );
+        }
+        newest.insert(step.message.clone(), step);
+    }
+}
+
+/// R10: from the moment of a take-over on, nothing of the attempt before it is written.
+fn who_has_lost_a_task_writes_nothing(world: &World, told: &Told, log: &[Event]) {
+    for claim in world
+        .claims()
+        .iter()
+        .filter(|claim| claim.task == told.task)
+    {
+        let message = message_at(log, claim.turn);
+        for event in log.iter().filter(|event| event.position > Some(claim.last)) {
+            if let Some(step) = step(event).filter(|step| step.message == message) {
+                assert!(step.attempt >= claim.attempt, "{step:?} after {claim:?}");
+            }
+        }
+    }
+}
+
+/// The message at a position of the log.
+fn message_at(log: &[Event], position: u64) -> String {
+    match log[position as usize - 1].response() {
+        StreamResponse::Task(task) => task.history[0].message_id.to_string(),
+        StreamResponse::Message(message) => message.message_id.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Every message of a completed task has had its steps.
+fn what_was_taken_is_answered(told: &Told, log: &[Event]) {
+    if log.last().and_then(Event::state) != Some(TaskState::Completed) {
+        return;
+    }
+    for message in &told.taken {
+        let mut steps = log.iter().filter_map(step);
         assert!(
-            attempt >= known.1,
-            "attempt {attempt} writes after {known:?}"
+            steps.any(|step| step.message == *message),
+            "{message} is not answered"
         );
-        let again = attempt > known.1;
-        assert!(
-            again || step > known.0,
-            "step {step} after {known:?} in one attempt"
-        );
-        *known = (step, attempt);
     }
 }
 

@@ -53,15 +53,16 @@ pub(crate) async fn live(world: World, number: u64) -> Told {
         if asks && answer(&world, which, &task, number).await {
             return (true, false);
         }
-        if chance.once_in(4) {
-            sleep(Duration::from_millis(chance.below(3_000))).await;
-            return (false, cancel(&world, which, &task.id).await);
+        sleep(Duration::from_millis(chance.below(3_000))).await;
+        match chance.below(4) {
+            0 => (false, cancel(&world, which, &task.id).await),
+            1 => (add(&world, which, &task, number).await, false),
+            _ => (false, false),
         }
-        (false, false)
     };
-    let ((heads, events), (answered, canceled)) = tokio::join!(following, acting);
+    let ((heads, events), (taken, canceled)) = tokio::join!(following, acting);
     (told.heads, told.events, told.canceled) = (heads, events, canceled);
-    if answered {
+    if taken {
         told.taken.push(format!("a{number}"));
     }
     told
@@ -122,6 +123,17 @@ async fn answer(world: &World, which: usize, task: &Task, number: u64) -> bool {
         .await
         .expect("a question is answered");
     true
+}
+
+/// Sends a further message, whatever the task is doing; `false` if it has ended.
+async fn add(world: &World, which: usize, task: &Task, number: u64) -> bool {
+    let mut further = message(&format!("a{number}"), "work 2");
+    further.task_id = Some(task.id.clone());
+    match send(world, which, further).await {
+        Ok(_) => true,
+        Err(error) if error.kind == ErrorKind::UnsupportedOperation => false,
+        Err(error) => panic!("{error:?}"),
+    }
 }
 
 /// Cancels until it is answered; whether the task is canceled then.

@@ -26,6 +26,18 @@ pub(crate) enum Way {
     Gone,
 }
 
+/// A task as it stood when a process took it over.
+#[derive(Clone, Debug)]
+pub(crate) struct Claimed {
+    pub(crate) task: TaskId,
+    pub(crate) last: u64,
+    pub(crate) turn: u64,
+    pub(crate) attempt: u64,
+}
+
+/// All that have been taken over, by whichever process.
+pub(crate) type Claims = Arc<Mutex<Vec<Claimed>>>;
+
 /// A store behind such a way.
 #[derive(Debug)]
 pub(crate) struct Wire {
@@ -34,16 +46,18 @@ pub(crate) struct Wire {
     changed: Notify,
     chance: Chance,
     heard: broadcast::Sender<Change>,
+    claims: Claims,
 }
 
 impl Wire {
-    pub(crate) fn new(inner: Arc<dyn Store>, chance: Chance) -> Arc<Self> {
+    pub(crate) fn new(inner: Arc<dyn Store>, chance: Chance, claims: Claims) -> Arc<Self> {
         let wire = Arc::new(Self {
             inner,
             way: Mutex::new(Way::Open),
             changed: Notify::new(),
             chance,
             heard: broadcast::Sender::new(64),
+            claims,
         });
         if let Some(changes) = wire.inner.changes() {
             tokio::spawn(Arc::clone(&wire).hear(changes));
@@ -162,7 +176,18 @@ impl Store for Wire {
         claim: Claim,
         limit: usize,
     ) -> StoreFuture<'_, Vec<ClaimedRun>> {
-        self.pass(move |store| store.claim_expired(lease, claim, limit))
+        self.pass(move |store| {
+            Box::pin(async move {
+                let claimed = store.claim_expired(lease, claim, limit).await?;
+                self.claims.lock().extend(claimed.iter().map(|run| Claimed {
+                    task: run.stored.task.id.clone(),
+                    last: run.stored.head.last,
+                    turn: run.stored.head.turn,
+                    attempt: run.stored.head.attempt,
+                }));
+                Ok(claimed)
+            })
+        })
     }
 
     fn renew(&self, lease: Lease) -> StoreFuture<'_, ()> {

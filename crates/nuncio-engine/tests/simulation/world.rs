@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::Stepper;
 use crate::chance::Chance;
-use crate::wire::{Way, Wire};
+use crate::wire::{Claimed, Claims, Way, Wire};
 
 /// Processes at a time.
 const PROCESSES: u64 = 3;
@@ -30,6 +30,7 @@ struct Inner {
     ids: Arc<Counted>,
     clock: Arc<FixedClock>,
     processes: Mutex<Vec<Process>>,
+    claims: Claims,
     chance: Chance,
 }
 
@@ -56,6 +57,7 @@ impl World {
             ids: Arc::default(),
             clock: Arc::default(),
             processes: Mutex::default(),
+            claims: Claims::default(),
             chance,
         }));
         let processes = (0..PROCESSES).map(|_| world.start()).collect();
@@ -72,6 +74,11 @@ impl World {
         &self.0.database
     }
 
+    /// What has been taken over.
+    pub(crate) fn claims(&self) -> Vec<Claimed> {
+        self.0.claims.lock().clone()
+    }
+
     /// An agent as some process serves it.
     pub(crate) fn agent(&self, which: usize) -> Arc<HostedAgent> {
         let process = self.0.chance.below(PROCESSES) as usize;
@@ -80,7 +87,8 @@ impl World {
 
     fn start(&self) -> Process {
         let inner = &self.0;
-        let wire = Wire::new(Arc::new(inner.database.replica()), inner.chance.clone());
+        let database = Arc::new(inner.database.replica());
+        let wire = Wire::new(database, inner.chance.clone(), Arc::clone(&inner.claims));
         let environment = Environment {
             clock: Arc::clone(&inner.clock) as _,
             ids: Arc::clone(&inner.ids) as _,
