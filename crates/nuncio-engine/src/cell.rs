@@ -418,21 +418,7 @@ impl Hub {
         scope: &Scope,
         id: &TaskId,
     ) -> Result<Option<Arc<Cell>>, StoreError> {
-        let key = Key {
-            id: id.clone(),
-            scope: scope.clone(),
-        };
-        let cell = {
-            let mut shard = self.shard(id).lock();
-            match shard.get(&key).and_then(Weak::upgrade) {
-                Some(cell) => cell,
-                None => {
-                    let cell = Arc::new(self.cell(id.clone(), scope.clone(), OnceCell::new()));
-                    shard.insert(key, Arc::downgrade(&cell));
-                    cell
-                }
-            }
-        };
+        let cell = self.cell_of(scope, id);
         let load = || async {
             match store.load(scope, id).await {
                 Ok(Some(stored)) => {
@@ -450,12 +436,26 @@ impl Hub {
         }
     }
 
-    /// A cell for a task that has just been claimed from the store.
-    pub(crate) fn adopt(self: &Arc<Self>, stored: StoredTask) -> Arc<Cell> {
-        let id = stored.task.id.clone();
-        let cell = Arc::new(self.cell(id, stored.scope.clone(), OnceCell::new_with(Some(()))));
-        cell.replace(stored);
-        self.register(&cell);
+    /// The cell of a task that has just been claimed; whoever follows the task here holds it too.
+    pub(crate) async fn of_stored(self: &Arc<Self>, stored: &StoredTask) -> Arc<Cell> {
+        let cell = self.cell_of(&stored.scope, &stored.task.id);
+        let load = || async { cell.replace(stored.clone()) };
+        cell.loaded.get_or_init(load).await;
+        cell
+    }
+
+    /// The cell of a task, which may not be loaded yet.
+    fn cell_of(self: &Arc<Self>, scope: &Scope, id: &TaskId) -> Arc<Cell> {
+        let key = Key {
+            id: id.clone(),
+            scope: scope.clone(),
+        };
+        let mut shard = self.shard(id).lock();
+        if let Some(cell) = shard.get(&key).and_then(Weak::upgrade) {
+            return cell;
+        }
+        let cell = Arc::new(self.cell(id.clone(), scope.clone(), OnceCell::new()));
+        shard.insert(key, Arc::downgrade(&cell));
         cell
     }
 }

@@ -111,16 +111,17 @@ impl Engine {
     }
 
     /// Takes up runs that an earlier process left: resumes what can be, ends the rest as FAILED.
+    /// On a store that other processes share, only those whose lease is over.
     ///
     /// To be called once all agents are hosted, before the first request.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read or written.
     pub async fn recover(&self) -> Result<usize, StoreError> {
-        let claim = if self.core.settings.sole_owner {
-            Claim::AllOthers
-        } else {
+        let claim = if self.core.shared {
             Claim::Expired
+        } else {
+            Claim::AllOthers
         };
         self.core.recover(claim).await
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nuncio_protocol::{Caller, Event, StreamResponse, TaskState, Timestamp};
 use nuncio_store::{Append, Appended, Claim, ClaimedRun, Head, HeldRun, LeaseChange, StoreError};
 
-use crate::cell::{QueuedMessage, RequestParts, messages};
+use crate::cell::{Cell, QueuedMessage, RequestParts, messages};
 use crate::end::End;
 use crate::engine::Core;
 use crate::run::Start;
@@ -95,12 +95,16 @@ impl Core {
             ..
         } = stored.head;
         let agent = self.agents.read().get(&scope.agent).cloned();
-        if agent.is_none() && !self.settings.sole_owner {
+        if agent.is_none() && self.shared {
             // Another process may host it: the lease runs out, and that process takes it up.
             return Ok(());
         }
-        let mut pending = self.unanswered(&stored, turn).await?.into_iter();
-        let cell = self.hub.adopt(stored);
+        let cell = self.hub.of_stored(&stored).await;
+        let _writing = cell.writing.lock().await;
+        if cell.is_behind(&stored.head) {
+            cell.replace(stored);
+        }
+        let mut pending = self.unanswered(&cell, turn).await?.into_iter();
         let caller = Caller {
             id: scope.caller,
             workspace: scope.workspace,
@@ -111,7 +115,7 @@ impl Core {
                 pending.for_each(|queued| cx.inner.queue.push(queued));
                 self.launch(
                     Start {
-                        cell,
+                        cell: Arc::clone(&cell),
                         agent,
                         message,
                         draft: None,
@@ -123,25 +127,23 @@ impl Core {
             }
             _ => {
                 let reason = "the task was interrupted by a restart of the server".to_owned();
-                self.launch_end(cell, cx, End::Stopped(TaskState::Failed, reason));
+                self.launch_end(
+                    Arc::clone(&cell),
+                    cx,
+                    End::Stopped(TaskState::Failed, reason),
+                );
             }
         }
         Ok(())
     }
 
     /// The message of the turn that was cut off, and those that came after it.
-    async fn unanswered(
-        &self,
-        stored: &nuncio_store::StoredTask,
-        turn: u64,
-    ) -> Result<Vec<QueuedMessage>, StoreError> {
+    async fn unanswered(&self, cell: &Cell, turn: u64) -> Result<Vec<QueuedMessage>, StoreError> {
         let mut found = Vec::new();
-        let mut after = turn.saturating_sub(1);
-        while after < stored.head.last {
-            let events = self
-                .store
-                .events(&stored.scope, &stored.task.id, after, 256)
-                .await?;
+        let (mut after, last) = (turn.saturating_sub(1), cell.snapshot().1);
+        while after < last {
+            let read = self.store.events(&cell.scope, &cell.id, after, 256);
+            let events = read.await?;
             let Some(last) = events.last().and_then(|event| event.position) else {
                 break;
             };

@@ -40,8 +40,6 @@ pub struct Settings {
     pub max_webhooks_per_task: usize,
     /// How long a lease holds without renewal; 15 seconds.
     pub lease: Duration,
-    /// Whether this process is the only one at its store, so that leases of others are stale.
-    pub sole_owner: bool,
 }
 
 impl Default for Settings {
@@ -63,7 +61,6 @@ impl Default for Settings {
             max_hand_offs: 5,
             max_webhooks_per_task: 20,
             lease: Duration::from_secs(15),
-            sole_owner: true,
         }
     }
 }

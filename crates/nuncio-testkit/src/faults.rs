@@ -16,8 +16,13 @@ use tokio::sync::broadcast;
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
     refusing: AtomicBool,
+    deaf: AtomicBool,
+    /// What it tells of others, when it does.
+    heard: broadcast::Sender<Change>,
     /// Commits asked for, refused ones included.
     pub writes: AtomicUsize,
+    /// Questions asked.
+    pub reads: AtomicUsize,
 }
 
 impl FaultyStore {
@@ -26,13 +31,28 @@ impl FaultyStore {
         Self {
             inner,
             refusing: AtomicBool::new(false),
+            deaf: AtomicBool::new(false),
+            heard: broadcast::Sender::new(1),
             writes: AtomicUsize::new(0),
+            reads: AtomicUsize::new(0),
         }
     }
 
     /// Refuses writes, or takes them again.
     pub fn refuse_writes(&self, refuse: bool) {
         self.refusing.store(refuse, Ordering::SeqCst);
+    }
+
+    /// Tells nothing of what other processes write, or tells it again.
+    ///
+    /// To be said before somebody listens.
+    pub fn be_deaf(&self, deaf: bool) {
+        self.deaf.store(deaf, Ordering::SeqCst);
+    }
+
+    fn read(&self) -> &dyn Store {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        self.inner.as_ref()
     }
 
     fn write<'a, T: Send + 'a>(
@@ -61,7 +81,7 @@ impl Store for FaultyStore {
         scope: &'a Scope,
         key: &'a str,
     ) -> StoreFuture<'a, Option<(TaskId, [u8; 32])>> {
-        self.inner.find_key(scope, key)
+        self.read().find_key(scope, key)
     }
 
     fn load<'a>(
@@ -69,7 +89,7 @@ impl Store for FaultyStore {
         scope: &'a Scope,
         task: &'a TaskId,
     ) -> StoreFuture<'a, Option<StoredTask>> {
-        self.inner.load(scope, task)
+        self.read().load(scope, task)
     }
 
     fn events<'a>(
@@ -79,7 +99,7 @@ impl Store for FaultyStore {
         after: u64,
         limit: usize,
     ) -> StoreFuture<'a, Vec<Event>> {
-        self.inner.events(scope, task, after, limit)
+        self.read().events(scope, task, after, limit)
     }
 
     fn list<'a>(
@@ -89,7 +109,7 @@ impl Store for FaultyStore {
         from: Option<&'a PageKey>,
         size: usize,
     ) -> StoreFuture<'a, TaskPage> {
-        self.inner.list(scope, filter, from, size)
+        self.read().list(scope, filter, from, size)
     }
 
     fn waiting<'a>(
@@ -97,7 +117,7 @@ impl Store for FaultyStore {
         scope: &'a Scope,
         context: &'a ContextId,
     ) -> StoreFuture<'a, Vec<TaskId>> {
-        self.inner.waiting(scope, context)
+        self.read().waiting(scope, context)
     }
 
     fn claim_expired(
@@ -114,7 +134,7 @@ impl Store for FaultyStore {
     }
 
     fn held<'a>(&'a self, owner: &'a str) -> StoreFuture<'a, Vec<HeldRun>> {
-        self.inner.held(owner)
+        self.read().held(owner)
     }
 
     fn release_all<'a>(&'a self, owner: &'a str) -> StoreFuture<'a, ()> {
@@ -134,7 +154,7 @@ impl Store for FaultyStore {
         scope: &'a Scope,
         task: &'a TaskId,
     ) -> StoreFuture<'a, Option<Vec<PushConfigRow>>> {
-        self.inner.push_configs(scope, task)
+        self.read().push_configs(scope, task)
     }
 
     fn delete_push_config<'a>(
@@ -160,15 +180,18 @@ impl Store for FaultyStore {
         after: Option<&'a TaskId>,
         limit: usize,
     ) -> StoreFuture<'a, Vec<(Scope, TaskId)>> {
-        self.inner.push_backlog(after, limit)
+        self.read().push_backlog(after, limit)
     }
 
     fn changes(&self) -> Option<broadcast::Receiver<Change>> {
-        self.inner.changes()
+        match self.deaf.load(Ordering::SeqCst) {
+            true => Some(self.heard.subscribe()),
+            false => self.inner.changes(),
+        }
     }
 
     fn heads<'a>(&'a self, tasks: &'a [(Scope, TaskId)]) -> StoreFuture<'a, Vec<(TaskId, Head)>> {
-        self.inner.heads(tasks)
+        self.read().heads(tasks)
     }
 
     fn ping(&self) -> StoreFuture<'_, ()> {

@@ -11,5 +11,6 @@ mod failures;
 mod list;
 mod push;
 mod recovery;
+mod replicas;
 mod send;
 mod stream;

@@ -117,15 +117,12 @@ async fn the_old_owner_writes_nothing_after_a_take_over() {
 /// R11: steps of wall clocks end no lease and prolong none; time that has passed does.
 #[tokio::test(start_paused = true)]
 async fn a_step_of_the_clock_moves_no_lease() {
-    let store = store();
-    let replica = |agent| {
-        let mut settings = Settings::default();
-        settings.sole_owner = false;
-        Bed::on(Arc::clone(&store), agent, settings)
-    };
-    let before = replica(TestAgent::new(Behaviour::Hold).resumable());
+    let store = MemoryStore::default();
+    let (one, two) = (store.replica(), store.replica());
+    let replica = |store, agent| Bed::on(Arc::new(store), agent, Settings::default());
+    let before = replica(one, TestAgent::new(Behaviour::Hold).resumable());
     before.start("m1", "go").await;
-    let after = replica(TestAgent::new(Behaviour::Echo).resumable());
+    let after = replica(two, TestAgent::new(Behaviour::Echo).resumable());
     for step_ms in [3_600_000, -7_200_000] {
         for bed in [&before, &after] {
             bed.clock.advance(step_ms);
@@ -196,8 +193,9 @@ async fn draining_finishes_what_it_can() {
 /// What does not finish in time is given up, for the next process to take up at once.
 #[tokio::test(start_paused = true)]
 async fn draining_gives_up_what_takes_too_long() {
-    let store = store();
-    let before = Arc::new(bed(&store, TestAgent::new(Behaviour::Hold)));
+    let store = MemoryStore::default();
+    let shared: Arc<dyn Store> = Arc::new(store.replica());
+    let before = Arc::new(bed(&shared, TestAgent::new(Behaviour::Hold)));
     let task = before.start("m1", "go").await;
     let waiting = {
         let before = Arc::clone(&before);
@@ -211,13 +209,8 @@ async fn draining_gives_up_what_takes_too_long() {
         .await
         .unwrap();
     assert!(waiting.await.unwrap().unwrap_err().kind.is_retryable());
-    let mut settings = Settings::default();
-    settings.sole_owner = false;
-    let after = Bed::on(
-        Arc::clone(&store),
-        TestAgent::new(Behaviour::Echo).resumable(),
-        settings,
-    );
+    let shared: Arc<dyn Store> = Arc::new(store);
+    let after = bed(&shared, TestAgent::new(Behaviour::Echo).resumable());
     assert_eq!(
         after.engine.recover().await.unwrap(),
         1,

@@ -94,9 +94,7 @@ impl World {
             ids: Arc::clone(&inner.ids) as _,
             token_key: [7; 32],
         };
-        let mut settings = Settings::default();
-        settings.sole_owner = false;
-        let engine = Engine::new(Arc::clone(&wire) as _, environment, settings);
+        let engine = Engine::new(Arc::clone(&wire) as _, environment, Settings::default());
         let host = |id: &&str| engine.host(Arc::new(Stepper::new(id, *id == "again")));
         let agents = AGENTS.iter().map(host).collect();
         let ended = CancellationToken::new();
