@@ -131,6 +131,8 @@ pub(crate) struct StreamContext {
 /// Memory is bounded: the reader pulls, and no more than one batch is written ahead of it.
 pub(crate) struct EventBody {
     events: Option<EventStream>,
+    /// The position of the first event.
+    first: Option<u64>,
     framing: Framing,
     written: Vec<u8>,
     /// Sent when the events are over, in gRPC only.
@@ -163,6 +165,7 @@ impl EventBody {
         let trailers = matches!(framing, Framing::Grpc { .. }).then(grpc::ok);
         let mut body = Self {
             events: Some(events),
+            first: None,
             framing,
             trailers,
             written: Vec::new(),
@@ -173,9 +176,15 @@ impl EventBody {
         Ok(body)
     }
 
+    /// The position at which the stream begins, if its events have positions.
+    pub(crate) fn first(&self) -> Option<u64> {
+        self.first
+    }
+
     fn poll_first(&mut self, cx: &mut Context<'_>) -> Poll<Result<()>> {
         match self.poll_event(cx) {
             Poll::Ready(Some(Ok(event))) => {
+                self.first = event.position;
                 return Poll::Ready(self.framing.write_event(&mut self.written, &event));
             }
             Poll::Ready(Some(Err(error))) => return Poll::Ready(Err(error)),

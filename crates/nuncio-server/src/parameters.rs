@@ -9,7 +9,7 @@ use nuncio_protocol::{A2aError, AgentCapabilities, Call, Caller, ErrorKind, Resu
 use crate::reply::{A2A_EXTENSIONS, A2A_VERSION, X_A2A_EXTENSIONS};
 
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
 const MAX_KEY_BYTES: usize = 256;

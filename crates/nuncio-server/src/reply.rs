@@ -7,6 +7,7 @@ use http_body::Body as _;
 
 use crate::body::ResponseBody;
 use crate::events::EventBody;
+use crate::parameters::LAST_EVENT_ID;
 
 /// What every request gets.
 pub(crate) type Reply = Response<ResponseBody>;
@@ -58,10 +59,15 @@ fn event_stream(body: ResponseBody) -> Reply {
     reply
 }
 
-/// A stream of messages.
+/// A stream of messages. They have no room for positions: the head has that of the first one, and
+/// each that follows is at least one further.
 pub(crate) fn messages(body: EventBody) -> Reply {
+    let first = body.first();
     let mut reply = Response::new(ResponseBody::events(body));
     reply.headers_mut().insert(CONTENT_TYPE, GRPC);
+    if let Some(first) = first {
+        reply.headers_mut().insert(LAST_EVENT_ID, first.into());
+    }
     reply
 }
 

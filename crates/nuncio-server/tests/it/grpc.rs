@@ -152,6 +152,13 @@ async fn every_operation_is_served_in_both_packages() {
             let answered = call(&served, *version, &operation, &headers).await;
             assert_eq!(answered.code(), 0, "{version} {kind:?}: {answered:?}");
             assert_eq!(answered.headers["content-type"], "application/grpc");
+            let position = answered.headers.get("last-event-id");
+            let position = position.map(|position| position.to_str().unwrap());
+            assert_eq!(
+                position,
+                kind.streams().then_some("1"),
+                "{version} {kind:?}"
+            );
             if kind.streams() {
                 let events: Vec<_> = answered.messages.iter().collect();
                 assert_eq!(events.len(), 2, "{version} {kind:?}");
@@ -347,6 +354,24 @@ async fn large_messages_pass_up_to_the_servers_own_limit() {
     )
     .await;
     assert_eq!(answered.code(), 8, "RESOURCE_EXHAUSTED");
+}
+
+/// P5: the position to go on from is metadata here.
+#[tokio::test]
+async fn a_cursor_is_metadata() {
+    let served = serve().await;
+    let operation = Operation::SubscribeToTask(SubscribeToTaskRequest::new("t1"));
+    for (said, heard) in [("41", Some(41)), ("", None)] {
+        let headers = [("last-event-id", said)];
+        let answered = call(&served, Version::V1_0, &operation, &headers).await;
+        assert_eq!(answered.code(), 0);
+        assert_eq!(served.fake.last().last_event_id, heard);
+    }
+    let headers = [("last-event-id", "x")];
+    let answered = call(&served, Version::V1_0, &operation, &headers).await;
+    let error = answered.error();
+    assert_eq!(error.kind, ErrorKind::InvalidParams);
+    assert!(error.message.contains("Last-Event-ID"), "{error:?}");
 }
 
 /// OP-STRM-08: an error amid a stream stands in its trailers, after the events before it.
