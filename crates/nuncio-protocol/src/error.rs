@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::time;
+
 /// Shorthand for what operations give.
 pub type Result<T, E = A2aError> = std::result::Result<T, E>;
 
@@ -399,7 +401,7 @@ impl ErrorDetail {
                 json!({"@type": BAD_REQUEST, "fieldViolations": list})
             }
             Self::RetryAfter(delay) => {
-                json!({"@type": RETRY_INFO, "retryDelay": format!("{}s", delay.as_secs_f64())})
+                json!({"@type": RETRY_INFO, "retryDelay": time::seconds_text(*delay)})
             }
             Self::Other(value) => value.clone(),
         }
@@ -417,14 +419,8 @@ impl ErrorDetail {
     }
 
     fn retry_info(detail: &Value) -> Option<Self> {
-        let seconds: f64 = detail["retryDelay"]
-            .as_str()?
-            .strip_suffix('s')?
-            .parse()
-            .ok()?;
-        Duration::try_from_secs_f64(seconds)
-            .ok()
-            .map(Self::RetryAfter)
+        let delay = time::read_seconds(detail["retryDelay"].as_str()?)?;
+        Some(Self::RetryAfter(delay))
     }
 }
 

@@ -1,8 +1,32 @@
 //! Points in time as the wire spells them; the one module that knows the date library.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// A span of time as `google.protobuf.Duration` has it in JSON: seconds, as many digits of their
+/// fraction as are needed, and `s`.
+pub(crate) fn seconds_text(span: Duration) -> String {
+    let (seconds, nanos) = (span.as_secs(), span.subsec_nanos());
+    let fraction = format!(".{nanos:09}");
+    let fraction = fraction.trim_end_matches('0').trim_end_matches('.');
+    format!("{seconds}{fraction}s")
+}
+
+/// Reads what [`seconds_text`] writes; `None` for anything else and for spans before zero.
+///
+/// Whole numbers all the way: a float of 64 bits has not the digits for days in nanoseconds.
+pub(crate) fn read_seconds(text: &str) -> Option<Duration> {
+    let number = text.strip_suffix('s')?;
+    let (seconds, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if !digits(seconds) || !digits(fraction) || fraction.len() > 9 {
+        return None;
+    }
+    let nanos = format!("{fraction:0<9}").parse().ok()?;
+    Some(Duration::new(seconds.parse().ok()?, nanos))
+}
 
 /// A point in time, UTC, with nanoseconds.
 ///

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::generated::google_rpc::bad_request::FieldViolation as ProtoViolation;
 use super::generated::google_rpc::{BadRequest, ErrorInfo, RetryInfo, Status};
 use crate::{
-    A2aError, ERROR_DOMAIN, ErrorDetail, ErrorKind, FieldViolation, GrpcStatus, StatusProfile,
+    A2aError, ERROR_DOMAIN, ErrorDetail, ErrorKind, FieldViolation, GrpcStatus, StatusProfile, time,
 };
 
 /// How long a message may be: many readers take no more than 8 KiB of trailers.
@@ -202,7 +202,7 @@ fn decode_detail(detail: &Any) -> Option<Value> {
         "google.rpc.RetryInfo" => {
             let delay = RetryInfo::decode(bytes).ok()?.retry_delay?;
             let delay = Duration::try_from(delay).ok()?;
-            json!({"@type": tag, "retryDelay": format!("{}s", delay.as_secs_f64())})
+            json!({"@type": tag, "retryDelay": time::seconds_text(delay)})
         }
         _ => json!({"@type": tag, "value": STANDARD.encode(bytes)}),
     })

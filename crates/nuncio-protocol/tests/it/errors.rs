@@ -271,6 +271,38 @@ fn every_error_keeps_its_kind_through_the_bindings() {
     );
 }
 
+/// Days in nanoseconds have more digits than a float; and what is no delay is none.
+#[test]
+fn retry_delays_are_read_digit_by_digit() {
+    let read = |text: &str| {
+        let details =
+            json!([{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": text}]);
+        let details = details.as_array().unwrap();
+        let error = A2aError::new(ErrorKind::Unavailable, "m").with_details_json(details);
+        error.retry_after()
+    };
+    let delay = |seconds, nanos| Some(Duration::new(seconds, nanos));
+    assert_eq!(read("65536.809481753s"), delay(65_536, 809_481_753));
+    assert_eq!(read("3s"), delay(3, 0));
+    assert_eq!(read("1.5s"), delay(1, 500_000_000));
+    assert_eq!(read("0.000000001s"), delay(0, 1));
+    for wrong in [
+        "",
+        "s",
+        "3",
+        "-1s",
+        "+1s",
+        "1e3s",
+        ".5s",
+        "1.s",
+        "1.0000000001s",
+        "NaNs",
+        "99999999999999999999s",
+    ] {
+        assert_eq!(read(wrong), None, "{wrong}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(512))]
 
