@@ -1,7 +1,7 @@
 //! What must survive: tasks with their logs and conversations, idempotency keys, leases, webhooks.
 //!
-//! [`Store`] is what the engine needs of a database, in the words of the engine; [`SqliteStore`]
-//! and [`MemoryStore`] implement it. One contract suite (`contract`) passes on each.
+//! [`Store`] is what the engine needs of a database, in the words of the engine; [`SqliteStore`],
+//! [`PostgresStore`] and [`MemoryStore`] implement it. One contract suite (`contract`) passes on each.
 //!
 //! Two rules hold everywhere. A reply comes after the commit: what a method has returned is on
 //! disk. And every query takes a [`Scope`]: what another caller made is absent.
@@ -10,11 +10,14 @@ mod fold;
 mod input;
 mod memory;
 mod open;
+mod payload;
+mod postgres;
 mod sqlite;
 mod types;
 
 pub use memory::{MemoryOptions, MemoryStore};
-pub use open::open;
+pub use open::{open, shown_url};
+pub use postgres::{PostgresOptions, PostgresStore};
 pub use sqlite::{CheckReport, SqliteOptions, SqliteStore, Synchronous, check};
 pub use types::{
     Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Idempotency, Lease,

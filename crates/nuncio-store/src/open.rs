@@ -2,21 +2,34 @@
 
 use std::sync::Arc;
 
-use crate::{MemoryStore, SqliteOptions, SqliteStore, Store, StoreError};
+use crate::postgres::{SCHEMES, without_secrets};
+use crate::{
+    MemoryStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Store, StoreError,
+};
 
-/// Opens the store that `url` names: `sqlite:PATH`, a plain path, or `memory:`.
+/// Opens the store that `url` names: `sqlite:PATH`, a plain path, `postgres://…`, or `memory:`.
 ///
 /// # Errors
-/// [`StoreError::Refused`] for another scheme, else as [`SqliteStore::open`].
-pub fn open(url: &str) -> Result<Arc<dyn Store>, StoreError> {
+/// [`StoreError::Refused`] for another scheme, else as [`SqliteStore::open`] and
+/// [`PostgresStore::open`]. None of them shows what [`shown_url`] leaves out.
+pub async fn open(url: &str) -> Result<Arc<dyn Store>, StoreError> {
     match url.split_once(':') {
         Some(("memory", "")) => Ok(Arc::new(MemoryStore::default())),
         Some(("sqlite", path)) => sqlite(path.strip_prefix("//").unwrap_or(path)),
+        Some((scheme, _)) if SCHEMES.contains(&scheme) => {
+            let store = PostgresStore::open(url, PostgresOptions::default()).await?;
+            Ok(Arc::new(store))
+        }
         Some((scheme, _)) if is_scheme(scheme) => Err(StoreError::Refused(format!(
-            "no store for \"{scheme}:\": sqlite:PATH and memory: are known"
+            "no store for \"{scheme}:\": sqlite:PATH, postgres://… and memory: are known"
         ))),
         _ => sqlite(url),
     }
+}
+
+/// The URL of a store as it may be shown and logged: without user, password and parameters.
+pub fn shown_url(url: &str) -> String {
+    without_secrets(url)
 }
 
 fn sqlite(path: &str) -> Result<Arc<dyn Store>, StoreError> {

@@ -270,7 +270,9 @@ pub struct PushConfigRow {
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// It may work later: busy, full, cut off. Nothing was written.
+    /// It may work later: busy, full, cut off. Nothing was written, or, if the connection to a
+    /// database broke before its answer, perhaps all of it: the same again shows which, as a key
+    /// that has been used or a conflict.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
     /// What is stored cannot be read.

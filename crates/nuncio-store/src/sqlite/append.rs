@@ -5,11 +5,11 @@ use rusqlite::types::Value;
 use rusqlite::{OptionalExtension as _, params, params_from_iter};
 
 use super::batch::{Batch, Write};
-use super::create::payload;
 use super::failure::Failure;
 use super::push::insert_webhook;
 use super::read::{self, state};
 use crate::input::{check_append, check_transition, may_write};
+use crate::payload::payload;
 use crate::{Append, Appended, Head, LeaseChange, StoreError};
 
 /// A checked and encoded [`Append`].

@@ -1,12 +1,13 @@
 //! A new task.
 
-use nuncio_protocol::{Event, Timestamp, json};
+use nuncio_protocol::{Timestamp, json};
 use rusqlite::params;
 
 use super::batch::{Batch, Write};
 use super::failure::Failure;
 use super::push::insert_webhook;
 use crate::input::check_new;
+use crate::payload::payload;
 use crate::{Created, NewTask, StoreError};
 
 /// A checked and encoded [`NewTask`].
@@ -81,20 +82,4 @@ impl Write for Create {
         batch.count(scope, status.state, 1);
         Ok(Created::New)
     }
-}
-
-/// The events as a JSON array; each is encoded once, whoever reads it.
-pub(super) fn payload(events: &[Event]) -> String {
-    let size = events
-        .iter()
-        .map(|event| event.json().len() + 1)
-        .sum::<usize>()
-        + 1;
-    let mut array = String::with_capacity(size);
-    for event in events {
-        array.push(if array.is_empty() { '[' } else { ',' });
-        array.push_str(event.json());
-    }
-    array.push(']');
-    array
 }

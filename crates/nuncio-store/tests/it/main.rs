@@ -3,8 +3,10 @@
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 mod contract;
+mod database;
 mod draft;
 mod folding;
 mod kills;
 mod memory;
+mod postgres;
 mod sqlite;

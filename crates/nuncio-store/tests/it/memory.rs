@@ -7,14 +7,14 @@ use nuncio_store::{MemoryOptions, MemoryStore, Store};
 use crate::contract::{Shared, contract, contract_of_replicas};
 use crate::draft::{Draft, key, scope};
 
-async fn open() -> (Shared, ()) {
-    (Arc::new(MemoryStore::default()), ())
+async fn open() -> Option<(Shared, ())> {
+    Some((Arc::new(MemoryStore::default()), ()))
 }
 
-async fn open_two() -> ([Shared; 2], ()) {
+async fn open_two() -> Option<([Shared; 2], ())> {
     let store = MemoryStore::default();
     let replica = store.replica();
-    ([Arc::new(store), Arc::new(replica)], ())
+    Some(([Arc::new(store), Arc::new(replica)], ()))
 }
 
 contract!(open);

@@ -378,6 +378,35 @@ pub(crate) async fn status_time_never_goes_back(store: &Shared) {
     assert_eq!(ids, ["a".into(), "b".into()]);
 }
 
+/// Ids that callers make up may hold what they like.
+pub(crate) async fn any_text_is_an_id(store: &Shared) {
+    for text in ["a\0b", "\u{ffff}0", "'\"\\{},", "🦀 \u{7f}", "%_"] {
+        let mut draft = Draft::of_context("ada", &format!("task {text}"), text, 0);
+        draft.scope.caller = text.into();
+        let mut new = draft.create();
+        new.idempotency = Some(key(text, 1));
+        new.push_config = Some(webhook(draft.id(), text, "https://one.example/"));
+        assert_eq!(store.create(new).await.unwrap(), Created::New);
+        let nobody = store.load(&draft.scope, &text.into()).await.unwrap();
+        assert!(nobody.is_none());
+        let stored = store.load(&draft.scope, &draft.id()).await.unwrap();
+        let stored = stored.unwrap();
+        assert_eq!((&stored.scope, &*stored.task), (&draft.scope, &draft.task));
+        let found = store.find_key(&draft.scope, text).await.unwrap();
+        assert_eq!(found, Some((draft.id(), [1; 32])));
+        let asks = draft.status(TaskState::InputRequired, 1).append();
+        store.append(asks).await.unwrap();
+        let waiting = store.waiting(&draft.scope, &text.into()).await.unwrap();
+        assert_eq!(waiting, [draft.id()]);
+        let hooks = store.push_configs(&draft.scope, &draft.id()).await.unwrap();
+        assert_eq!(hooks.unwrap()[0].webhook.config.id, Some(text.into()));
+        let heads = store.heads(&[(draft.scope.clone(), draft.id())]).await;
+        assert_eq!(heads.unwrap()[0].0, draft.id());
+        let behind = store.push_backlog(None, 100).await.unwrap();
+        assert!(behind.contains(&(draft.scope.clone(), draft.id())));
+    }
+}
+
 pub(crate) async fn a_closed_store_says_so(store: &Shared) {
     let mut draft = Draft::new("ada", "t", 0);
     store.create(draft.create()).await.unwrap();

@@ -1,0 +1,92 @@
+//! The shape of the database, and how an older one becomes a newer one.
+
+use tokio_postgres::Client;
+
+use super::connection::Connector;
+use super::failure::Failure;
+use crate::StoreError;
+
+/// The steps from nothing to the newest shape; `schema_version` has the number of each taken.
+const MIGRATIONS: &[&str] = &[
+    include_str!("migrations/0001_tasks.sql"),
+    include_str!("migrations/0002_write.sql"),
+];
+
+/// Whoever changes the schema holds this lock of the database: "nuncio" as a number.
+const LOCK: i64 = 0x6e75_6e63_696f;
+
+/// How long replicas that start together wait for the one that changes the schema.
+const PATIENCE_SECONDS: u32 = 300;
+
+/// Brings the database to the newest shape; replicas that start together take turns.
+///
+/// # Errors
+/// [`StoreError::Refused`] for a schema of something else or of a newer version, which is left as
+/// it is; else as the database fails.
+pub(super) async fn prepare(connector: &Connector) -> Result<(), StoreError> {
+    let connection = connector.open().await?;
+    let client = connection.client();
+    if recognise(client).await? == MIGRATIONS.len() {
+        return Ok(());
+    }
+    // A connection that ends rolls back and lets the lock go, whatever comes between.
+    let begin = format!(
+        "SET statement_timeout = '{PATIENCE_SECONDS}s';
+         BEGIN; SELECT pg_advisory_xact_lock({LOCK});"
+    );
+    run(client, &begin).await?;
+    let taken = recognise(client).await?;
+    run(
+        client,
+        "CREATE SCHEMA IF NOT EXISTS nuncio;
+         CREATE TABLE IF NOT EXISTS nuncio.schema_version (
+             version  int PRIMARY KEY,
+             taken_at timestamptz NOT NULL DEFAULT clock_timestamp()
+         );",
+    )
+    .await?;
+    for (number, step) in (1..).zip(MIGRATIONS).skip(taken) {
+        run(client, step).await?;
+        let note = format!("INSERT INTO nuncio.schema_version (version) VALUES ({number})");
+        run(client, &note).await?;
+    }
+    run(client, "COMMIT").await
+}
+
+/// Looks whether the schema is absent or one of ours, and gives its version.
+async fn recognise(client: &Client) -> Result<usize, StoreError> {
+    let query = "SELECT to_regclass('nuncio.schema_version') IS NOT NULL,
+        EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+                WHERE n.nspname = 'nuncio')";
+    let row = client.query_one(query, &[]).await.map_err(failed)?;
+    let (versioned, filled): (bool, bool) = (
+        row.try_get(0).map_err(failed)?,
+        row.try_get(1).map_err(failed)?,
+    );
+    if !versioned {
+        return match filled {
+            false => Ok(0),
+            true => Err(StoreError::Refused(
+                "the schema nuncio of the database is not one of nuncio".to_owned(),
+            )),
+        };
+    }
+    let query = "SELECT coalesce(max(version), 0) FROM nuncio.schema_version";
+    let row = client.query_one(query, &[]).await.map_err(failed)?;
+    let version: i32 = row.try_get(0).map_err(failed)?;
+    let known = MIGRATIONS.len();
+    match usize::try_from(version) {
+        Ok(version) if version <= known => Ok(version),
+        _ => Err(StoreError::Refused(format!(
+            "the database has version {version}, this program knows {known}: use a newer nuncio"
+        ))),
+    }
+}
+
+async fn run(client: &Client, sql: &str) -> Result<(), StoreError> {
+    client.batch_execute(sql).await.map_err(failed)
+}
+
+fn failed(error: tokio_postgres::Error) -> StoreError {
+    Failure::Sql(error).told("preparing the database")
+}

@@ -1,0 +1,235 @@
+//! [`PostgresStore`] and its face as a [`Store`].
+
+use std::sync::Arc;
+
+use nuncio_protocol::{ContextId, Event, PushConfigId, TaskId};
+use tokio::sync::broadcast;
+
+use super::connection::Connector;
+use super::feed::Feed;
+use super::lease::{self, Claimed};
+use super::link::Links;
+use super::options::PostgresOptions;
+use super::write::Write;
+use super::writer::Writers;
+use super::{list, push, read, schema};
+use crate::{
+    Append, Appended, Change, Claim, ClaimedRun, Created, Head, Lease, ListFilter, NewTask,
+    PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage, Webhook,
+};
+
+/// Connections for small writes: leases, webhooks, pings.
+const SIDE_WRITERS: usize = 2;
+
+/// A store in the schema `nuncio` of a PostgreSQL database (14 or later), which many processes may
+/// share.
+///
+/// Replies come after the commit. Dropping the future of a write does not undo it. While the
+/// database is away calls give [`StoreError::Unavailable`], at the latest after
+/// [`PostgresOptions::connect_timeout`] and one and a half of
+/// [`PostgresOptions::statement_timeout`]; connections come back by themselves. A write whose
+/// connection broke before the reply gives that too, and may have been written. Needs sessions: a
+/// pooler in front of it must not hand one connection to several at a time.
+#[derive(Debug)]
+pub struct PostgresStore {
+    writers: Writers,
+    side: Links,
+    readers: Links,
+    feed: Arc<Feed>,
+}
+
+impl PostgresStore {
+    /// Connects to `postgres://USER:PASSWORD@HOST/DATABASE`, and brings the schema to the newest
+    /// shape; it is made if it is new, for which the user must be allowed to.
+    ///
+    /// `sslmode` is `disable`, `prefer` (the default), `require`, `verify-ca` or `verify-full`. The
+    /// last two, which are one, ask for a certificate of that host, from an authority of this
+    /// machine or of the PEM file `sslrootcert`. To be called on the tokio runtime that is to drive
+    /// the connections.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] for a URL that does not do, and for a schema of something else or of
+    /// a newer version; [`StoreError::Unavailable`] if there is no database.
+    pub async fn open(url: &str, options: PostgresOptions) -> Result<Self, StoreError> {
+        let connector = Arc::new(Connector::new(url, &options)?);
+        schema::prepare(&connector).await?;
+        let feed = Arc::new(Feed::start(&connector).await?);
+        Ok(Self {
+            writers: Writers::start(&connector, &feed, &options),
+            side: Links::new(&connector, SIDE_WRITERS),
+            readers: Links::new(&connector, options.readers),
+            feed,
+        })
+    }
+
+    /// Reads what has been claimed; a run that somebody has taken or ended since is left out.
+    async fn load_claimed(&self, claimed: &[Claimed]) -> Result<Vec<ClaimedRun>, StoreError> {
+        let numbers: Vec<i64> = claimed.iter().map(|claimed| claimed.task).collect();
+        let mut runs = read::load_numbered(&self.readers, &numbers).await?;
+        runs.retain(|stored| {
+            let head = &stored.head;
+            let ours =
+                |claimed: &Claimed| claimed.id == stored.task.id && claimed.epoch == head.epoch;
+            claimed.iter().any(ours) && !head.state.is_terminal()
+        });
+        Ok(runs
+            .into_iter()
+            .map(|stored| ClaimedRun { stored })
+            .collect())
+    }
+}
+
+impl Store for PostgresStore {
+    fn create(&self, new: NewTask) -> StoreFuture<'_, Created> {
+        Box::pin(async move {
+            let outcome = self.writers.run(Write::create(new)?).await?;
+            Write::created(outcome)
+        })
+    }
+
+    fn append(&self, append: Append) -> StoreFuture<'_, Appended> {
+        Box::pin(async move {
+            let outcome = self.writers.run(Write::append(append)?).await?;
+            Write::appended(outcome)
+        })
+    }
+
+    fn find_key<'a>(
+        &'a self,
+        scope: &'a Scope,
+        key: &'a str,
+    ) -> StoreFuture<'a, Option<(TaskId, [u8; 32])>> {
+        Box::pin(read::find_key(&self.readers, scope, key))
+    }
+
+    fn load<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+    ) -> StoreFuture<'a, Option<StoredTask>> {
+        Box::pin(read::load(&self.readers, scope, task))
+    }
+
+    fn events<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+        after: u64,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<Event>> {
+        Box::pin(read::events(&self.readers, scope, task, after, limit))
+    }
+
+    fn list<'a>(
+        &'a self,
+        scope: &'a Scope,
+        filter: &'a ListFilter,
+        from: Option<&'a PageKey>,
+        size: usize,
+    ) -> StoreFuture<'a, TaskPage> {
+        Box::pin(list::page(&self.readers, scope, filter, from, size))
+    }
+
+    fn waiting<'a>(
+        &'a self,
+        scope: &'a Scope,
+        context: &'a ContextId,
+    ) -> StoreFuture<'a, Vec<TaskId>> {
+        Box::pin(list::waiting(&self.readers, scope, context))
+    }
+
+    fn claim_expired(
+        &self,
+        lease: Lease,
+        claim: Claim,
+        limit: usize,
+    ) -> StoreFuture<'_, Vec<ClaimedRun>> {
+        Box::pin(async move {
+            let claimed = lease::claim(&self.side, &lease, claim, limit).await?;
+            for Claimed { id, .. } in &claimed {
+                self.feed.tell(id.as_str());
+            }
+            if claimed.is_empty() {
+                return Ok(Vec::new());
+            }
+            self.load_claimed(&claimed).await
+        })
+    }
+
+    fn renew(&self, lease: Lease) -> StoreFuture<'_, ()> {
+        Box::pin(async move { lease::renew(&self.side, &lease).await })
+    }
+
+    fn release_all<'a>(&'a self, owner: &'a str) -> StoreFuture<'a, ()> {
+        Box::pin(lease::release_all(&self.side, owner))
+    }
+
+    fn put_push_config<'a>(
+        &'a self,
+        scope: &'a Scope,
+        webhook: &'a Webhook,
+    ) -> StoreFuture<'a, bool> {
+        Box::pin(push::put(&self.side, scope, webhook))
+    }
+
+    fn push_configs<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+    ) -> StoreFuture<'a, Option<Vec<PushConfigRow>>> {
+        Box::pin(push::configs(&self.readers, scope, task))
+    }
+
+    fn delete_push_config<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+        config: &'a PushConfigId,
+    ) -> StoreFuture<'a, bool> {
+        Box::pin(push::delete(&self.side, scope, task, config))
+    }
+
+    fn advance_push_cursor<'a>(
+        &'a self,
+        task: &'a TaskId,
+        config: &'a PushConfigId,
+        cursor: u64,
+    ) -> StoreFuture<'a, ()> {
+        Box::pin(push::advance(&self.side, task, config, cursor))
+    }
+
+    fn push_backlog<'a>(
+        &'a self,
+        after: Option<&'a TaskId>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<(Scope, TaskId)>> {
+        Box::pin(push::backlog(&self.readers, after, limit))
+    }
+
+    fn changes(&self) -> Option<broadcast::Receiver<Change>> {
+        Some(self.feed.subscribe())
+    }
+
+    fn heads<'a>(&'a self, tasks: &'a [(Scope, TaskId)]) -> StoreFuture<'a, Vec<(TaskId, Head)>> {
+        Box::pin(read::heads(&self.readers, tasks))
+    }
+
+    fn ping(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            lease::beat(&self.side).await?;
+            let sql = "SELECT beats FROM nuncio.pulse WHERE number = 1";
+            self.readers.read(sql, &[]).await?;
+            Ok(())
+        })
+    }
+
+    fn close(&self) -> StoreFuture<'_, ()> {
+        Box::pin(async move {
+            self.writers.close().await;
+            self.feed.close().await;
+            self.side.close().await;
+            self.readers.close().await;
+            Ok(())
+        })
+    }
+}
