@@ -32,6 +32,14 @@ pub fn shown_url(url: &str) -> String {
     without_secrets(url)
 }
 
+/// Whether several processes may have the store that `url` names open at a time.
+pub fn is_shared(url: &str) -> bool {
+    SCHEMES.iter().any(|scheme| {
+        url.strip_prefix(scheme)
+            .is_some_and(|rest| rest.starts_with("://"))
+    })
+}
+
 fn sqlite(path: &str) -> Result<Arc<dyn Store>, StoreError> {
     if path.is_empty() {
         return Err(StoreError::Refused(

@@ -413,6 +413,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// not there are left out.
     fn heads<'a>(&'a self, tasks: &'a [(Scope, TaskId)]) -> StoreFuture<'a, Vec<(TaskId, Head)>>;
 
+    /// The secret that all processes of the store share: the one that is there, else `fresh`, which
+    /// is kept. `None` if the store belongs to one process, which keeps its secrets itself.
+    fn shared_secret(&self, _fresh: [u8; 32]) -> StoreFuture<'_, Option<[u8; 32]>> {
+        Box::pin(std::future::ready(Ok(None)))
+    }
+
     /// Looks whether reading and writing work.
     fn ping(&self) -> StoreFuture<'_, ()>;
 

@@ -91,7 +91,7 @@ pub(crate) struct ServeArguments {
     /// The folder for the database and secrets [default: nuncio-data]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data: Option<PathBuf>,
-    /// Where tasks are kept: `sqlite:PATH` or `memory:` [default: SQLite in the folder]
+    /// Where tasks are kept: `sqlite:PATH`, `postgres://…` or `memory:` [default: SQLite in the folder]
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
     /// The address under which callers reach this server, if it is another one

@@ -5,8 +5,8 @@ use std::time::Duration;
 use nuncio_protocol::TaskId;
 
 use super::link::Links;
-use super::rows::{column, number, original};
-use crate::{Claim, Lease, StoreError};
+use super::rows::{column, number, original, scope};
+use crate::{Claim, HeldRun, Lease, StoreError};
 
 /// Ten years: who leases for longer leases for good.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
@@ -76,6 +76,22 @@ pub(super) async fn renew(links: &Links, lease: &Lease) -> Result<(), StoreError
         ON CONFLICT (owner) DO UPDATE SET until = greatest(owners.until, excluded.until)";
     links.write(sql, &[&&*lease.owner, &term_ms(lease)]).await?;
     Ok(())
+}
+
+/// Reads the runs that an owner holds.
+pub(super) async fn held(links: &Links, owner: &str) -> Result<Vec<HeldRun>, StoreError> {
+    let sql = "SELECT s.workspace, s.agent, s.caller, t.id, t.epoch
+        FROM nuncio.tasks t JOIN nuncio.scopes s ON s.number = t.scope
+        WHERE t.state IN (1, 2) AND t.state <> 3 AND t.lease_owner = $1";
+    let rows = links.read(sql, &[&owner]).await?;
+    let held = |row| {
+        Ok(HeldRun {
+            scope: scope(row, 0)?,
+            task: original(column(row, 3)?).into(),
+            epoch: number(row, 4)?,
+        })
+    };
+    rows.iter().map(held).collect()
 }
 
 /// Gives up all leases of an owner.

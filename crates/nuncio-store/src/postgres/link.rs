@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Mutex;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_postgres::Row;
 
 use super::connection::{Connection, Connector, Parameter};
@@ -48,7 +48,7 @@ impl Link {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`], at once if an attempt has failed a moment ago.
-    pub(super) async fn connection(&self) -> Result<Arc<Connection>, StoreError> {
+    async fn connection(&self) -> Result<Arc<Connection>, StoreError> {
         let mut state = self.state.lock().await;
         if let Some(connection) = &state.connection
             && !connection.is_closed()
@@ -83,6 +83,12 @@ impl Link {
         }
     }
 
+    /// As [`Link::connection`], within the time that a call waits.
+    pub(super) async fn connection_in_time(&self) -> Result<Arc<Connection>, Failure> {
+        let connecting = timeout(self.connector.patience(), self.connection());
+        Ok(connecting.await.map_err(|_| Failure::Late)??)
+    }
+
     /// Gives a connection up that is of no use any more.
     pub(super) async fn discard(&self, useless: &Arc<Connection>) {
         let mut state = self.state.lock().await;
@@ -94,7 +100,7 @@ impl Link {
     }
 
     async fn query(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, Failure> {
-        let connection = self.connection().await?;
+        let connection = self.connection_in_time().await?;
         let result = connection.query(sql, parameters).await;
         if let Err(failure) = &result
             && failure.remedy() == Remedy::NewConnection

@@ -4,6 +4,8 @@ use tokio_postgres::Client;
 
 use super::connection::Connector;
 use super::failure::Failure;
+use super::link::Links;
+use super::rows::column;
 use crate::StoreError;
 
 /// The steps from nothing to the newest shape; `schema_version` has the number of each taken.
@@ -26,6 +28,7 @@ const PATIENCE_SECONDS: u32 = 300;
 pub(super) async fn prepare(connector: &Connector) -> Result<(), StoreError> {
     let connection = connector.open().await?;
     let client = connection.client();
+    warn_of_lazy_disks(client).await?;
     if recognise(client).await? == MIGRATIONS.len() {
         return Ok(());
     }
@@ -51,6 +54,16 @@ pub(super) async fn prepare(connector: &Connector) -> Result<(), StoreError> {
         run(client, &note).await?;
     }
     run(client, "COMMIT").await
+}
+
+/// Nothing here can make up for a server that does not sync.
+async fn warn_of_lazy_disks(client: &Client) -> Result<(), StoreError> {
+    let query = "SELECT current_setting('fsync') = 'on'";
+    let row = client.query_one(query, &[]).await.map_err(failed)?;
+    if !row.try_get::<_, bool>(0).map_err(failed)? {
+        tracing::warn!("fsync is off at the database: a power cut there loses what was answered");
+    }
+    Ok(())
 }
 
 /// Looks whether the schema is absent or one of ours, and gives its version.
@@ -81,6 +94,21 @@ async fn recognise(client: &Client) -> Result<usize, StoreError> {
             "the database has version {version}, this program knows {known}: use a newer nuncio"
         ))),
     }
+}
+
+/// The secret that is there, else the fresh one, which is kept.
+pub(super) async fn secret(links: &Links, fresh: &[u8; 32]) -> Result<[u8; 32], StoreError> {
+    let make = "INSERT INTO nuncio.secrets (name, secret) VALUES ('tokens', $1)
+        ON CONFLICT DO NOTHING";
+    links.write(make, &[&fresh.as_slice()]).await?;
+    let find = "SELECT secret FROM nuncio.secrets WHERE name = 'tokens'";
+    let rows = links.read(find, &[]).await?;
+    let secret = rows
+        .first()
+        .map(|row| column::<&[u8]>(row, 0))
+        .transpose()?;
+    let secret = secret.and_then(|secret| secret.try_into().ok());
+    secret.ok_or_else(|| StoreError::Corrupt("a secret of another size".to_owned()))
 }
 
 async fn run(client: &Client, sql: &str) -> Result<(), StoreError> {

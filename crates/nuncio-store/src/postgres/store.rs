@@ -14,20 +14,20 @@ use super::write::Write;
 use super::writer::Writers;
 use super::{list, push, read, schema};
 use crate::{
-    Append, Appended, Change, Claim, ClaimedRun, Created, Head, Lease, ListFilter, NewTask,
-    PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage, Webhook,
+    Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Lease, ListFilter,
+    NewTask, PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage,
+    Webhook,
 };
 
 /// Connections for small writes: leases, webhooks, pings.
 const SIDE_WRITERS: usize = 2;
 
-/// A store in the schema `nuncio` of a PostgreSQL database (14 or later), which many processes may
-/// share.
+/// A store in the schema `nuncio` of a PostgreSQL database (tested with 15), which many processes
+/// may share.
 ///
 /// Replies come after the commit. Dropping the future of a write does not undo it. While the
-/// database is away calls give [`StoreError::Unavailable`], at the latest after
-/// [`PostgresOptions::connect_timeout`] and one and a half of
-/// [`PostgresOptions::statement_timeout`]; connections come back by themselves. A write whose
+/// database is away calls give [`StoreError::Unavailable`], mostly at once, and at the latest after
+/// three times [`PostgresOptions::statement_timeout`]; connections come back by themselves. A write whose
 /// connection broke before the reply gives that too, and may have been written. Needs sessions: a
 /// pooler in front of it must not hand one connection to several at a time.
 #[derive(Debug)]
@@ -160,6 +160,10 @@ impl Store for PostgresStore {
         Box::pin(async move { lease::renew(&self.side, &lease).await })
     }
 
+    fn held<'a>(&'a self, owner: &'a str) -> StoreFuture<'a, Vec<HeldRun>> {
+        Box::pin(lease::held(&self.readers, owner))
+    }
+
     fn release_all<'a>(&'a self, owner: &'a str) -> StoreFuture<'a, ()> {
         Box::pin(lease::release_all(&self.side, owner))
     }
@@ -212,6 +216,10 @@ impl Store for PostgresStore {
 
     fn heads<'a>(&'a self, tasks: &'a [(Scope, TaskId)]) -> StoreFuture<'a, Vec<(TaskId, Head)>> {
         Box::pin(read::heads(&self.readers, tasks))
+    }
+
+    fn shared_secret(&self, fresh: [u8; 32]) -> StoreFuture<'_, Option<[u8; 32]>> {
+        Box::pin(async move { Ok(Some(schema::secret(&self.side, &fresh).await?)) })
     }
 
     fn ping(&self) -> StoreFuture<'_, ()> {

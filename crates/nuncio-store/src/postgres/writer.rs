@@ -137,7 +137,7 @@ impl Writer {
 
     /// One call, one commit. If its connection broke, whether it has been is unknown.
     async fn commit(&mut self, batch: &[Pending]) -> Result<Vec<Outcome>, Failure> {
-        let connection = self.link.connection().await?;
+        let connection = self.link.connection_in_time().await?;
         let result = self.commit_on(&connection, batch).await;
         if let Err(failure) = &result
             && failure.remedy() == Remedy::NewConnection

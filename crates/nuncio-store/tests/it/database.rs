@@ -46,6 +46,12 @@ impl Database {
         format!("{server}/{}", self.name)
     }
 
+    /// What must not be shown.
+    pub(crate) fn password(&self) -> String {
+        let (user, _) = self.server.rsplit_once('@').unwrap();
+        user.rsplit_once(':').unwrap().1.to_owned()
+    }
+
     /// A connection beside those of the store.
     pub(crate) async fn client(&self) -> Client {
         connect(&self.url()).await

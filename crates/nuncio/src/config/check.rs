@@ -133,12 +133,15 @@ impl Found {
 
     fn store(&mut self, config: &Config) {
         let Some(url) = &config.store.url else { return };
-        let known = url == "memory:" || url.strip_prefix("sqlite:").is_some_and(|p| !p.is_empty());
+        let known = url == "memory:"
+            || url.strip_prefix("sqlite:").is_some_and(|p| !p.is_empty())
+            || nuncio_store::is_shared(url);
         if !known {
+            let shown = nuncio_store::shown_url(url);
             self.add(
                 "store.url",
-                format!("\"{url}\" is no store that is known here"),
-                "`sqlite:PATH` or `memory:`",
+                format!("\"{shown}\" is no store that is known here"),
+                "`sqlite:PATH`, `postgres://USER:PASSWORD@HOST/DATABASE` or `memory:`",
             );
         }
     }

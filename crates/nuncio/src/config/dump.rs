@@ -9,7 +9,8 @@ use super::origin::{KeyPath, Segment};
 
 /// The configuration in force as TOML, every setting with its origin as a comment.
 ///
-/// There is no secret in it: keys are kept as hashes.
+/// There is no secret in it: keys are kept as hashes, and the store is named without user and
+/// password.
 pub(crate) fn dump(loaded: &Loaded) -> String {
     let mut out = String::new();
     let value = Value::try_from(&loaded.config).unwrap_or(Value::Boolean(false));
@@ -29,7 +30,18 @@ pub(crate) fn dump(loaded: &Loaded) -> String {
                 Segment::Key(section.clone()),
                 Segment::Key(key.clone()),
             ]);
-            let _ = writeln!(out, "{key} = {value}  # {}", loaded.origin(&path));
+            let origin = loaded.origin(&path);
+            match without_secrets(section, key, value) {
+                Some(shown) => {
+                    let _ = writeln!(
+                        out,
+                        "{key} = {shown}  # {origin}, without user and password"
+                    );
+                }
+                None => {
+                    let _ = writeln!(out, "{key} = {value}  # {origin}");
+                }
+            }
         }
         for (key, value) in settings.iter().filter(|(_, value)| is_tables(value)) {
             let path = KeyPath(vec![
@@ -47,6 +59,15 @@ pub(crate) fn dump(loaded: &Loaded) -> String {
         out.push_str(&tables(&["agents"], agents));
     }
     out.trim_end().to_owned() + "\n"
+}
+
+/// What is written instead of a value that is not to be seen.
+fn without_secrets(section: &str, key: &str, value: &Value) -> Option<Value> {
+    let url = value
+        .as_str()
+        .filter(|_| (section, key) == ("store", "url"))?;
+    let shown = nuncio_store::shown_url(url);
+    (shown != url).then_some(Value::String(shown))
 }
 
 fn is_tables(value: &Value) -> bool {

@@ -141,7 +141,8 @@ impl From<StatusProfileName> for StatusProfile {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct StoreConfig {
-    /// `sqlite:PATH` or `memory:`; SQLite in the data folder if absent.
+    /// `sqlite:PATH`, `postgres://USER:PASSWORD@HOST/DATABASE`, which several servers may share, or
+    /// `memory:`; SQLite in the data folder if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) url: Option<String>,
 }

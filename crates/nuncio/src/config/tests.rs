@@ -328,7 +328,7 @@ fn wrong_configurations_are_refused_with_place_key_and_hint() {
             ),
         ),
         (
-            "[store]\nurl = \"postgres://h/d\"\n".into(),
+            "[store]\nurl = \"mysql://h/d\"\n".into(),
             (
                 "n.toml:2",
                 "store.url",
@@ -537,8 +537,23 @@ fn all_wrong_values_are_told_at_once() {
     n.toml:3: server.head_seconds: 0 is out of range
       hint: 1 to 600
     n.toml:5: store.url: "x" is no store that is known here
-      hint: `sqlite:PATH` or `memory:`
+      hint: `sqlite:PATH`, `postgres://USER:PASSWORD@HOST/DATABASE` or `memory:`
     "#);
+}
+
+/// The password of a database is neither told nor written out.
+#[test]
+fn the_password_of_a_store_is_kept() {
+    let known = "[store]\nurl = \"postgres://ada:s3cret@db/nuncio?password=s3cret\"\n";
+    let loaded = load_text(known, &[]).unwrap();
+    let dumped = dump(&loaded);
+    assert!(!dumped.contains("s3cret"), "{dumped}");
+    let shown = "url = \"postgres://db/nuncio\"  # n.toml:2, without user and password";
+    assert!(dumped.contains(shown), "{dumped}");
+    let unknown = "[store]\nurl = \"mysql://ada:s3cret@db/nuncio\"\n";
+    let refusal = load_text(unknown, &[]).unwrap_err().to_string();
+    assert!(refusal.contains("mysql://db/nuncio"), "{refusal}");
+    assert!(!refusal.contains("s3cret"), "{refusal}");
 }
 
 #[test]

@@ -16,6 +16,13 @@ pub(super) fn examine(report: &mut Report, config: &Config) {
     if url == "memory:" {
         let kept = Check::warning("store", "tasks are kept in memory: a restart loses them");
         report.add(kept.hint("leave store.url out to keep them in the data folder"));
+    } else if nuncio_store::is_shared(&url) {
+        let shown = nuncio_store::shown_url(&url);
+        let message = format!("tasks are kept in {shown}, which is not looked at from here");
+        report.add(Check::ok("store", message));
+        let data = &config.server.data;
+        report.add(folder(data));
+        secrets(report, data, &data.join("nuncio.db"));
     } else {
         let data = &config.server.data;
         let path = url.strip_prefix("sqlite:").unwrap_or(&url);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use nuncio_egress::Egress;
 use nuncio_engine::{Deliverer, Engine, Environment, RandomIds, SystemClock};
 use nuncio_server::{ReadinessCheck, Server, Settings, Workers};
-use nuncio_store::{Store, StoreError};
+use nuncio_store::{Store, StoreError, is_shared, shown_url};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +24,7 @@ pub(crate) async fn serve(config: &Config, workers: &Workers) -> Outcome {
     let address = listener
         .local_addr()
         .map_err(|error| failed("listen", &error))?;
-    let (store, token_key) = open(config)?;
+    let (store, token_key) = open(config).await?;
     let engine = Engine::new(
         Arc::clone(&store),
         Environment::system(token_key),
@@ -139,19 +139,35 @@ async fn bind(config: &Config) -> Outcome<TcpListener> {
 }
 
 /// Opens the store, and finds or makes the secrets that belong to it.
-fn open(config: &Config) -> Outcome<(Arc<dyn Store>, [u8; 32])> {
+async fn open(config: &Config) -> Outcome<(Arc<dyn Store>, [u8; 32])> {
     let url = config.store_url();
-    let key = if url == "memory:" {
-        secrets::fresh_key()?
-    } else {
+    if url != "memory:" {
         secrets::make_folder(&config.server.data)?;
-        secrets::token_key(&config.server.data)?
-    };
-    let store = nuncio_store::open(&url).map_err(|error| {
-        Failure::internal(format!("failed to open the store {url}: {error}"))
-            .hint("`nuncio db check` looks at it; --data or --store names another one")
+    }
+    let store = nuncio_store::open(&url).await.map_err(|error| {
+        let shown = shown_url(&url);
+        let failure = Failure::internal(format!("failed to open the store {shown}: {error}"));
+        if is_shared(&url) {
+            failure.hint("see that the database is there and lets us in; --store names another one")
+        } else {
+            failure.hint("`nuncio db check` looks at it; --data or --store names another one")
+        }
     })?;
+    let key = token_key(config, &url, &*store).await?;
     Ok((store, key))
+}
+
+/// What authenticates page tokens: the store's, if several servers share it, else this server's.
+async fn token_key(config: &Config, url: &str, store: &dyn Store) -> Outcome<[u8; 32]> {
+    let shared = store.shared_secret(secrets::fresh_key()?).await;
+    let shared = shared.map_err(|error| {
+        Failure::internal(format!("failed to read the secret of the store: {error}"))
+    })?;
+    match shared {
+        Some(key) => Ok(key),
+        None if url == "memory:" => secrets::fresh_key(),
+        None => secrets::token_key(&config.server.data),
+    }
 }
 
 fn readiness(engine: &Engine) -> ReadinessCheck {

@@ -7,6 +7,12 @@ mod agents;
 mod auth;
 mod card;
 mod compliance;
+#[path = "../../../nuncio-store/tests/it/database.rs"]
+#[expect(
+    dead_code,
+    reason = "shared with the tests of the store, which use all of it"
+)]
+mod database;
 mod debug;
 mod doctor;
 mod errors;
@@ -16,6 +22,7 @@ mod insecure;
 mod interaction;
 mod keep;
 mod memorylake;
+mod postgres;
 mod secure;
 mod send;
 mod serve;

@@ -103,3 +103,9 @@ CREATE TABLE nuncio.pulse (
     beats  bigint NOT NULL
 ) WITH (fillfactor = 50);
 INSERT INTO nuncio.pulse VALUES (1, 0);
+
+-- What all processes must know and nobody else: made by the first, and never changed.
+CREATE TABLE nuncio.secrets (
+    name   text COLLATE "C" PRIMARY KEY,
+    secret bytea NOT NULL
+);
