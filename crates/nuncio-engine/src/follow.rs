@@ -140,7 +140,12 @@ impl Core {
         if let Some(run) = &run {
             let lost = head.epoch != run.inner.epoch;
             if lost {
-                self.fenced.fetch_add(1, Ordering::Relaxed);
+                let fenced = self.fenced.fetch_add(1, Ordering::Relaxed) + 1;
+                tracing::warn!(
+                    task.id = %cell.id,
+                    nuncio.fenced_runs = fenced,
+                    "another process has taken over this run; nothing more is written by it"
+                );
             }
             if lost || head.state.is_terminal() {
                 run.inner.cancel.cancel();

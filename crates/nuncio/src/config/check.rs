@@ -163,6 +163,8 @@ impl Found {
             engine.cancel_grace_seconds,
             0..=600,
         );
+        // Below two seconds a busy process would be taken for a dead one.
+        self.range("engine.lease_seconds", engine.lease_seconds, 2..=300);
         self.range("engine.ring_events", engine.ring_events as u64, 1..=100_000);
         self.range(
             "engine.max_queued_messages",

@@ -16,6 +16,8 @@ pub(crate) struct EngineConfig {
     pub(crate) run_deadline_seconds: u64,
     /// How long an agent may take to notice a cancel.
     pub(crate) cancel_grace_seconds: u64,
+    /// How long the runs of a process that is gone wait before another process takes them over.
+    pub(crate) lease_seconds: u64,
     /// Whether a message that names only a conversation answers the one task in it that waits.
     pub(crate) resume_by_context: bool,
     /// Whether the messageId makes a send happen once.
@@ -41,6 +43,7 @@ impl Default for EngineConfig {
             blocking_ceiling_seconds: settings.blocking_ceiling.as_secs(),
             run_deadline_seconds: settings.run_deadline.as_secs(),
             cancel_grace_seconds: settings.cancel_grace.as_secs(),
+            lease_seconds: settings.lease.as_secs(),
             resume_by_context: settings.resume_by_context,
             deduplicate_by_message_id: settings.deduplicate_by_message_id,
             refuse_second_cancel: settings.refuse_second_cancel,
@@ -60,6 +63,7 @@ impl EngineConfig {
         settings.blocking_ceiling = Duration::from_secs(self.blocking_ceiling_seconds);
         settings.run_deadline = Duration::from_secs(self.run_deadline_seconds);
         settings.cancel_grace = Duration::from_secs(self.cancel_grace_seconds);
+        settings.lease = Duration::from_secs(self.lease_seconds);
         settings.resume_by_context = self.resume_by_context;
         settings.deduplicate_by_message_id = self.deduplicate_by_message_id;
         settings.refuse_second_cancel = self.refuse_second_cancel;
