@@ -5,15 +5,14 @@ use std::hash::{BuildHasher as _, Hash, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-use nuncio_protocol::{
-    A2aError, Event, Message, Metadata, StreamResponse, Task, TaskId, TaskState,
-};
+use nuncio_protocol::{A2aError, Event, Message, StreamResponse, Task, TaskId, TaskState};
 use nuncio_store::{Head, Scope, Store, StoreError, StoredTask};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OnceCell};
 
 use crate::RunCx;
 use crate::delivery::Wakes;
+use crate::request::RequestParts;
 
 /// One live task. Whoever runs, reads or writes it holds the same cell.
 ///
@@ -67,15 +66,6 @@ pub(crate) struct QueuedMessage {
     pub(crate) position: u64,
     pub(crate) message: Message,
     pub(crate) request: RequestParts,
-}
-
-/// What accompanied a message besides itself.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct RequestParts {
-    pub(crate) metadata: Option<Metadata>,
-    pub(crate) accepted_output_modes: Vec<String>,
-    pub(crate) extensions: Vec<String>,
-    pub(crate) trace: Option<String>,
 }
 
 impl Queue {

@@ -16,7 +16,7 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
-use crate::cell::{Cell, QueuedMessage, RequestParts, messages};
+use crate::cell::Cell;
 use crate::engine::{Core, store_error};
 
 /// How often cells are compared with the store whatever is told.
@@ -151,13 +151,9 @@ impl Core {
                 run.inner.cancel.cancel();
                 cell.end_run(run);
             } else {
-                messages(&events).for_each(|(position, message)| {
-                    run.inner.queue.push(QueuedMessage {
-                        position,
-                        message: message.clone(),
-                        request: RequestParts::default(),
-                    });
-                });
+                for message in self.to_answer(cell, &events).await? {
+                    run.inner.queue.push(message);
+                }
             }
         }
         if events.len() <= self.settings.ring_events

@@ -193,6 +193,7 @@ impl HostedAgent {
                 lease: LeaseChange::Release,
                 turn: None,
                 checkpoint: None,
+                request: None,
                 idempotency: None,
                 push_config: None,
             };

@@ -20,6 +20,7 @@ mod outbox;
 mod push;
 mod reader;
 mod recovery;
+mod request;
 mod run;
 mod send;
 mod settings;

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use nuncio_protocol::{Caller, Event, StreamResponse, TaskState, Timestamp};
+use nuncio_protocol::{Caller, TaskState, Timestamp};
 use nuncio_store::{Append, Appended, Claim, ClaimedRun, Head, HeldRun, LeaseChange, StoreError};
 
-use crate::cell::{Cell, QueuedMessage, RequestParts, messages};
+use crate::cell::{Cell, QueuedMessage};
 use crate::end::End;
 use crate::engine::Core;
 use crate::run::Start;
@@ -75,6 +75,7 @@ impl Core {
                 lease: LeaseChange::Release,
                 turn: None,
                 checkpoint: None,
+                request: None,
                 idempotency: None,
                 push_config: None,
             })
@@ -109,8 +110,10 @@ impl Core {
             id: scope.caller,
             workspace: scope.workspace,
         };
-        let cx = self.prepare(&cell, caller, epoch, attempt, None);
-        match (agent, pending.next()) {
+        let message = pending.next();
+        let trace = message.as_ref().and_then(|m| m.request.trace.clone());
+        let cx = self.prepare(&cell, caller, epoch, attempt, trace);
+        match (agent, message) {
             (Some(agent), Some(message)) if agent.info().resumable => {
                 pending.for_each(|queued| cx.inner.queue.push(queued));
                 self.launch(
@@ -147,27 +150,9 @@ impl Core {
             let Some(last) = events.last().and_then(|event| event.position) else {
                 break;
             };
-            found.extend(events.first().and_then(first_message));
-            found.extend(messages(&events).map(|(position, message)| QueuedMessage {
-                position,
-                message: message.clone(),
-                request: RequestParts::default(),
-            }));
+            found.extend(self.to_answer(cell, &events).await?);
             after = last;
         }
         Ok(found)
     }
-}
-
-/// The message that began a task, if this is its first event.
-fn first_message(event: &Event) -> Option<QueuedMessage> {
-    let StreamResponse::Task(task) = event.response() else {
-        return None;
-    };
-    let message = task.history.last()?.clone();
-    Some(QueuedMessage {
-        position: 1,
-        message,
-        request: RequestParts::default(),
-    })
 }

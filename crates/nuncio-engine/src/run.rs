@@ -461,6 +461,7 @@ impl Run {
             },
             turn,
             checkpoint: batch.checkpoint.clone(),
+            request: None,
             idempotency: None,
             push_config: None,
         };

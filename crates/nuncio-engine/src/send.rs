@@ -12,11 +12,12 @@ use nuncio_store::{
 };
 use sha2::{Digest as _, Sha256};
 
-use crate::cell::{Cell, QueuedMessage, Recent, RequestParts};
+use crate::cell::{Cell, QueuedMessage, Recent};
 use crate::draft::Joined;
 use crate::engine::store_error;
 use crate::hosted::ended;
 use crate::reader::{Purpose, Reader, Settled, unavailable};
+use crate::request::RequestParts;
 use crate::run::{Start, not_before};
 use crate::{HostedAgent, RunCx};
 
@@ -293,6 +294,7 @@ impl HostedAgent {
             idempotency: incoming.idempotency,
             lease: Some(self.core.lease()),
             checkpoint: None,
+            request: incoming.request.stored(),
             push_config: incoming.webhook,
         };
         let trace = incoming.request.trace.clone();
@@ -450,6 +452,7 @@ impl HostedAgent {
             lease,
             turn: begins.then_some(position),
             checkpoint: None,
+            request: incoming.request.stored(),
             idempotency: incoming.idempotency.clone(),
             push_config: incoming.webhook.clone(),
         }

@@ -32,6 +32,9 @@ pub(crate) fn check_new(new: &NewTask) -> Result<(), StoreError> {
 pub(crate) fn check_append(append: &Append) -> Result<(), StoreError> {
     contiguous(&append.events, append.after)?;
     says(&append.events, append.state)?;
+    if append.request.is_some() && append.events.is_empty() {
+        return Err(broken("a request accompanies the first event"));
+    }
     let fits = append
         .snapshot
         .as_ref()

@@ -74,6 +74,9 @@ pub struct NewTask {
     pub lease: Option<Lease>,
     /// What the agent asked to find again after a restart, as JSON text.
     pub checkpoint: Option<Arc<str>>,
+    /// What accompanied the message that begins the task and is no part of its log, as JSON text:
+    /// for whoever answers it after a crash. See [`Store::requests`].
+    pub request: Option<Arc<str>>,
     /// A webhook to register along with the task; it gets every event.
     pub push_config: Option<Webhook>,
 }
@@ -152,6 +155,8 @@ pub struct Append {
     pub turn: Option<u64>,
     /// A new checkpoint, if it changes.
     pub checkpoint: Option<Arc<str>>,
+    /// What accompanied the message that is the first of `events`, as [`NewTask::request`].
+    pub request: Option<Arc<str>>,
     /// The key of the send that these events record, if they record one.
     pub idempotency: Option<Idempotency>,
     /// A webhook to register along with these events; it gets them and all that follow.
@@ -319,6 +324,15 @@ pub trait Store: Send + Sync + fmt::Debug {
         after: u64,
         limit: usize,
     ) -> StoreFuture<'a, Vec<Event>>;
+
+    /// Reads what accompanied the messages after a position, as [`NewTask::request`] and
+    /// [`Append::request`] had it, with the positions of those messages, in order.
+    fn requests<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+        after: u64,
+    ) -> StoreFuture<'a, Vec<(u64, Arc<str>)>>;
 
     /// Lists tasks, `size` at most, after `from`.
     fn list<'a>(

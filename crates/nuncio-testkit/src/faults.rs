@@ -102,6 +102,15 @@ impl Store for FaultyStore {
         self.read().events(scope, task, after, limit)
     }
 
+    fn requests<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+        after: u64,
+    ) -> StoreFuture<'a, Vec<(u64, Arc<str>)>> {
+        self.read().requests(scope, task, after)
+    }
+
     fn list<'a>(
         &'a self,
         scope: &'a Scope,

@@ -168,6 +168,31 @@ async fn queued_messages_survive_a_restart() {
     );
 }
 
+/// OP-SEND-25: what came with a message reaches the run that answers it after a crash.
+#[tokio::test(start_paused = true)]
+async fn metadata_survives_a_restart() {
+    let store = store();
+    let before = bed(&store, TestAgent::new(Behaviour::Slow(1_000)).resumable());
+    let mut request = send(text_message("m1", "hello"));
+    let metadata = serde_json::json!({"memorylake": {"actorId": "a"}});
+    request.metadata = metadata.as_object().cloned();
+    let mut configuration = SendMessageConfiguration::default();
+    configuration.return_immediately = true;
+    configuration.accepted_output_modes = vec!["text/markdown".to_owned()];
+    request.configuration = Some(configuration);
+    let mut call = call("alice");
+    call.extensions = vec!["urn:x".to_owned()];
+    before.agent.send_message(call, request).await.unwrap();
+
+    let after = bed(&store, TestAgent::new(Behaviour::Echo).resumable());
+    assert_eq!(after.engine.recover().await.unwrap(), 1);
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let input = after.trace.input.lock().clone().unwrap();
+    assert_eq!(serde_json::Value::from(input.metadata.unwrap()), metadata);
+    assert_eq!(input.accepted_output_modes, ["text/markdown"]);
+    assert_eq!(input.extensions, ["urn:x"]);
+}
+
 /// P7, R14: draining refuses new work and gives runs time to finish.
 #[tokio::test(start_paused = true)]
 async fn draining_finishes_what_it_can() {

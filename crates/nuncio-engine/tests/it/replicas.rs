@@ -104,6 +104,24 @@ async fn a_message_reaches_the_run_of_another_process() {
     assert_eq!(users.filter(|id| id.starts_with('m')).count(), 2);
 }
 
+/// OP-SEND-25: what came with a follow-up reaches the run in another process with it.
+#[tokio::test(start_paused = true)]
+async fn metadata_reaches_the_run_of_another_process() {
+    let (runs, serves) = two(Behaviour::Slow(2));
+    let task = runs.bed.start("m1", "first").await;
+    a_moment().await;
+    let mut message = text_message("m2", "second");
+    message.task_id = Some(task.id.clone());
+    let mut request = send(message);
+    let metadata = serde_json::json!({"memorylake": {"skipMemory": true}});
+    request.metadata = metadata.as_object().cloned();
+    let answered = serves.bed.agent.send_message(call("alice"), request).await;
+    answered.unwrap();
+    assert_eq!(*runs.bed.trace.texts.lock(), ["first", "second"]);
+    let input = runs.bed.trace.input.lock().clone().unwrap();
+    assert_eq!(serde_json::Value::from(input.metadata.unwrap()), metadata);
+}
+
 /// A process that takes no messages while it works says so for a run of another one.
 #[tokio::test(start_paused = true)]
 async fn a_busy_agent_is_busy_everywhere() {

@@ -152,6 +152,15 @@ impl Store for Wire {
         self.pass(move |store| store.events(scope, task, after, limit))
     }
 
+    fn requests<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+        after: u64,
+    ) -> StoreFuture<'a, Vec<(u64, Arc<str>)>> {
+        self.pass(move |store| store.requests(scope, task, after))
+    }
+
     fn list<'a>(
         &'a self,
         scope: &'a Scope,

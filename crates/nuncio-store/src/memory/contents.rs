@@ -90,6 +90,11 @@ impl Contents {
             base_at: new.events.len(),
             base: new.task,
             log: Log::Live(new.events),
+            requests: new
+                .request
+                .map(|request| (1, request))
+                .into_iter()
+                .collect(),
             push_configs: BTreeMap::new(),
             keys: Vec::new(),
         };

@@ -27,6 +27,8 @@ pub(super) struct Entry {
     pub(super) base: Arc<Task>,
     pub(super) base_at: usize,
     pub(super) log: Log,
+    /// What accompanied messages, by their positions.
+    pub(super) requests: Vec<(u64, Arc<str>)>,
     pub(super) push_configs: BTreeMap<PushConfigId, PushConfigRow>,
     /// The keys that lead here.
     pub(super) keys: Vec<Arc<str>>,
@@ -49,6 +51,9 @@ impl Entry {
 
     /// Takes in what has been found fit; the lists know it already.
     pub(super) fn take_in(&mut self, append: Append) {
+        if let Some(request) = append.request {
+            self.requests.push((append.after + 1, request));
+        }
         self.head.state = append.state;
         self.head.last += append.events.len() as u64;
         self.log.extend(append.events);

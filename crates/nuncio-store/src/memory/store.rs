@@ -235,6 +235,24 @@ impl Store for MemoryStore {
         )
     }
 
+    fn requests<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+        after: u64,
+    ) -> StoreFuture<'a, Vec<(u64, Arc<str>)>> {
+        at_once(self.read().map(|contents| {
+            let entry = contents.entry(scope, task);
+            entry.map_or_else(Vec::new, |entry| {
+                let later = entry
+                    .requests
+                    .iter()
+                    .filter(|(position, _)| *position > after);
+                later.cloned().collect()
+            })
+        }))
+    }
+
     fn list<'a>(
         &'a self,
         scope: &'a Scope,

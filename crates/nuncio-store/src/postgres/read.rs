@@ -1,9 +1,13 @@
 //! Reading tasks: each by one statement, so that row, snapshot and tail are of one moment.
 
+use std::sync::Arc;
+
 use nuncio_protocol::{Event, StreamResponse, TaskId};
 
 use super::link::Links;
-use super::rows::{self, FORMAT, HEAD, OF_SCOPE, TASK, TASK_JOINS, column, scope_texts, stored};
+use super::rows::{
+    self, FORMAT, HEAD, OF_SCOPE, TASK, TASK_JOINS, column, number, scope_texts, stored,
+};
 use crate::{Head, Scope, StoreError, StoredTask};
 
 /// Runs a statement whose first four parameters are id and scope.
@@ -133,6 +137,25 @@ pub(super) async fn events(
         }
     }
     Ok(events)
+}
+
+/// Reads what accompanied the messages after a position.
+pub(super) async fn requests(
+    links: &Links,
+    scope: &Scope,
+    task: &TaskId,
+    after: u64,
+) -> Result<Vec<(u64, Arc<str>)>, StoreError> {
+    let sql = format!(
+        "SELECT r.position, r.body
+         FROM nuncio.tasks t JOIN nuncio.scopes s ON s.number = t.scope
+         JOIN nuncio.requests r ON r.task = t.number
+         WHERE {OF_SCOPE} AND r.position > $5 ORDER BY r.position"
+    );
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    let rows = of_task!(links, &sql, scope, task, &after)?;
+    let request = |row| Ok((number(row, 0)?, column::<&str>(row, 1)?.into()));
+    rows.iter().map(request).collect()
 }
 
 /// Reads where tasks stand.

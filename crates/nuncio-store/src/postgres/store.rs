@@ -120,6 +120,15 @@ impl Store for PostgresStore {
         Box::pin(read::events(&self.readers, scope, task, after, limit))
     }
 
+    fn requests<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+        after: u64,
+    ) -> StoreFuture<'a, Vec<(u64, Arc<str>)>> {
+        Box::pin(read::requests(&self.readers, scope, task, after))
+    }
+
     fn list<'a>(
         &'a self,
         scope: &'a Scope,

@@ -19,7 +19,7 @@ use crate::{
 pub(super) const WRITE: &str = "SELECT item, outcome, used_by, same_request,
     at_last, at_state, at_epoch, at_turn, at_attempt, at_owner, at_checkpoint
     FROM nuncio.write_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16,
-        $17, $18, $19, $20, $21, $22, $23, $24, $25)";
+        $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)";
 
 /// A checked create or append, with what has been encoded for it.
 pub(super) struct Write {
@@ -126,6 +126,13 @@ impl Write {
         match &self.what {
             What::Create(new) => new.checkpoint.as_deref(),
             What::Append(append) => append.checkpoint.as_deref(),
+        }
+    }
+
+    fn request(&self) -> Option<&str> {
+        match &self.what {
+            What::Create(new) => new.request.as_deref(),
+            What::Append(append) => append.request.as_deref(),
         }
     }
 
@@ -249,6 +256,7 @@ pub(super) struct Columns<'a> {
     hooks: Vec<Option<&'a str>>,
     hook_bodies: Vec<Option<&'a str>>,
     hook_versions: Vec<Option<&'a str>>,
+    requests: Vec<Option<&'a str>>,
 }
 
 impl<'a> Columns<'a> {
@@ -292,6 +300,7 @@ impl<'a> Columns<'a> {
         self.hook_bodies.push(hook.map(|(_, body)| body.as_str()));
         self.hook_versions
             .push(write.webhook().map(|webhook| webhook.version.as_str()));
+        self.requests.push(write.request());
     }
 
     /// Calls the function, which is one commit, and gives what became of each.
@@ -331,6 +340,7 @@ impl<'a> Columns<'a> {
                     &self.hooks,
                     &self.hook_bodies,
                     &self.hook_versions,
+                    &self.requests,
                 ],
             )
             .await?;

@@ -144,6 +144,9 @@ impl Write for AppendEvents {
         if let Some(checkpoint) = &append.checkpoint {
             batch.keep_checkpoint(task, checkpoint)?;
         }
+        if let Some(request) = &append.request {
+            batch.keep_request(task, append.after + 1, request)?;
+        }
         batch.note_key(scope, task, append.idempotency.as_ref())?;
         if let Some(webhook) = &append.push_config {
             let after = standing.head.last as i64;

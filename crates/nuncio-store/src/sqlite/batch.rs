@@ -227,6 +227,19 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
+    /// Keeps what accompanied the message at a position.
+    pub(super) fn keep_request(
+        &self,
+        task: i64,
+        position: u64,
+        body: &str,
+    ) -> rusqlite::Result<()> {
+        self.connection
+            .prepare_cached("INSERT INTO requests (task, position, body) VALUES (?1, ?2, ?3)")?
+            .execute(params![task, position as i64, body])?;
+        Ok(())
+    }
+
     /// Counts a task in a state, or no longer.
     pub(super) fn count(&mut self, scope: i64, state: TaskState, by: i64) {
         *self.totals.entry((scope, state.number())).or_insert(0) += by;

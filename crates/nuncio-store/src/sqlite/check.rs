@@ -41,6 +41,10 @@ const STRAYS: &[(&str, &str)] = &[
         "SELECT count(*) FROM checkpoints WHERE task NOT IN (SELECT number FROM tasks)",
     ),
     (
+        "requests",
+        "SELECT count(*) FROM requests WHERE task NOT IN (SELECT number FROM tasks)",
+    ),
+    (
         "keys",
         "SELECT count(*) FROM keys WHERE task NOT IN (SELECT number FROM tasks)",
     ),

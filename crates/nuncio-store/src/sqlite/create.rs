@@ -75,6 +75,9 @@ impl Write for Create {
         if let Some(checkpoint) = &new.checkpoint {
             batch.keep_checkpoint(task, checkpoint)?;
         }
+        if let Some(request) = &new.request {
+            batch.keep_request(task, 1, request)?;
+        }
         batch.note_key(scope, task, new.idempotency.as_ref())?;
         if let Some(webhook) = &new.push_config {
             insert_webhook(batch.connection, task, &new.task.id, webhook, 0)?;

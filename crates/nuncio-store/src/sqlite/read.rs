@@ -1,5 +1,7 @@
 //! Reading one task: its row, its snapshot and tail, its events.
 
+use std::sync::Arc;
+
 use nuncio_protocol::{Event, StreamResponse, Task, TaskId, TaskState};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde::de::DeserializeOwned;
@@ -164,6 +166,22 @@ pub(super) fn number(
             |row| row.get(0),
         )
         .optional()
+}
+
+/// Reads what accompanied the messages after a position.
+pub(super) fn requests(
+    connection: &Connection,
+    task: i64,
+    after: u64,
+) -> Result<Vec<(u64, Arc<str>)>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT position, body FROM requests WHERE task = ?1 AND position > ?2 ORDER BY position",
+    )?;
+    let after = i64::try_from(after).unwrap_or(i64::MAX);
+    let read = statement.query_map(params![task, after], |row| {
+        Ok((row.get::<_, i64>(0)? as u64, row.get(1)?))
+    })?;
+    Ok(read.collect::<Result<_, _>>()?)
 }
 
 /// Reads at most `limit` events after a position.

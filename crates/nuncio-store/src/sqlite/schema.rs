@@ -15,6 +15,7 @@ const APPLICATION_ID: i32 = 0x6e75_6e63;
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_tasks.sql"),
     include_str!("migrations/0002_webhook_version.sql"),
+    include_str!("migrations/0003_requests.sql"),
 ];
 
 /// The format of what is stored as JSON text: A2A 1.0 as `nuncio_protocol` spells it.

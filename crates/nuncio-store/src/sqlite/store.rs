@@ -1,6 +1,7 @@
 //! [`SqliteStore`] and its face as a [`Store`].
 
 use std::path::Path;
+use std::sync::Arc;
 
 use nuncio_protocol::{ContextId, Event, PushConfigId, TaskId};
 use rusqlite::{OptionalExtension as _, params};
@@ -120,6 +121,21 @@ impl Store for SqliteStore {
         Box::pin(self.readers.run(move |connection| {
             match read::number(connection, &scope, &task)? {
                 Some(task) => read::events(connection, task, after, limit),
+                None => Ok(Vec::new()),
+            }
+        }))
+    }
+
+    fn requests<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+        after: u64,
+    ) -> StoreFuture<'a, Vec<(u64, Arc<str>)>> {
+        let (scope, task) = (scope.clone(), task.clone());
+        Box::pin(self.readers.run(move |connection| {
+            match read::number(connection, &scope, &task)? {
+                Some(task) => read::requests(connection, task, after),
                 None => Ok(Vec::new()),
             }
         }))

@@ -50,6 +50,7 @@ fn new_task(id: &str) -> NewTask {
         idempotency: None,
         lease: None,
         checkpoint: None,
+        request: None,
         push_config: None,
     }
 }

@@ -144,6 +144,7 @@ impl Draft {
             idempotency: None,
             lease: running.then(|| lease("process")),
             checkpoint: None,
+            request: None,
             push_config: None,
         }
     }
@@ -177,6 +178,7 @@ impl Draft {
             },
             turn: None,
             checkpoint: None,
+            request: None,
             idempotency: None,
             push_config: None,
         }

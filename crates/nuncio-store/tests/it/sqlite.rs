@@ -181,7 +181,10 @@ async fn a_database_of_the_first_version_is_carried_over() {
     let drafts = filled(&path).await;
     let older = Connection::open(&path).unwrap();
     older
-        .execute_batch("ALTER TABLE push_configs DROP COLUMN version; PRAGMA user_version = 1")
+        .execute_batch(
+            "ALTER TABLE push_configs DROP COLUMN version; DROP TABLE requests;
+             PRAGMA user_version = 1",
+        )
         .unwrap();
     drop(older);
     let store = open_at(&path);

@@ -60,6 +60,14 @@ CREATE TABLE nuncio.checkpoints (
     body text NOT NULL
 );
 
+-- What accompanied a message and is no part of the log, by the position of the message.
+CREATE TABLE nuncio.requests (
+    task     bigint NOT NULL,
+    position bigint NOT NULL,
+    body     text NOT NULL,
+    PRIMARY KEY (task, position)
+);
+
 -- What each idempotency key was used for.
 CREATE TABLE nuncio.keys (
     scope        bigint NOT NULL,

@@ -19,7 +19,8 @@ CREATE FUNCTION nuncio.write_1(
     leases      int[], -- 0 stays, 1 ends, 2 begins
     lease_owners text[], lease_terms_ms bigint[],
     keys        text[], hashes bytea[],
-    hooks       text[], hook_bodies text[], hook_versions text[]
+    hooks       text[], hook_bodies text[], hook_versions text[],
+    requests    text[]
 ) RETURNS TABLE (
     item int, outcome int, used_by text, same_request boolean,
     at_last bigint, at_state int, at_epoch bigint, at_turn bigint, at_attempt bigint,
@@ -42,12 +43,12 @@ BEGIN
             workspaces, agents, callers, ids, contexts, afters, epochs, counts, payloads,
             states, from_states, status_times, snapshots, checkpoints, turns,
             leases, lease_owners, lease_terms_ms, keys, hashes,
-            hooks, hook_bodies, hook_versions
+            hooks, hook_bodies, hook_versions, requests
         ) WITH ORDINALITY AS u (
             workspace, agent, caller, id, context, after, epoch, count, payload,
             state, from_states, status_ms, snapshot, checkpoint, turn,
             lease, lease_owner, lease_ms, key, hash,
-            hook, hook_body, hook_version, n
+            hook, hook_body, hook_version, request, n
         )
     LOOP
         item := w.n;
@@ -187,6 +188,10 @@ BEGIN
         IF w.checkpoint IS NOT NULL THEN
             INSERT INTO nuncio.checkpoints (task, body) VALUES (task_no, w.checkpoint)
             ON CONFLICT (task) DO UPDATE SET body = excluded.body;
+        END IF;
+        IF w.request IS NOT NULL THEN
+            INSERT INTO nuncio.requests (task, position, body)
+            VALUES (task_no, w.after + 1, w.request);
         END IF;
         IF w.hook IS NOT NULL THEN
             INSERT INTO nuncio.push_configs (task, id, cursor, format, body, version)

@@ -29,6 +29,7 @@ macro_rules! contract {
             writing::nothing_of_another_scope_is_seen,
             writing::events_after_a_position,
             writing::checkpoint_and_turn_stay_until_changed,
+            writing::what_accompanied_messages_is_kept,
             writing::status_time_never_goes_back,
             writing::any_text_is_an_id,
             writing::a_closed_store_says_so,

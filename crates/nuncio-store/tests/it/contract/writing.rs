@@ -360,6 +360,44 @@ pub(crate) async fn checkpoint_and_turn_stay_until_changed(store: &Shared) {
     assert_eq!(stored.head.turn, 8);
 }
 
+pub(crate) async fn what_accompanied_messages_is_kept(store: &Shared) {
+    let mut draft = Draft::new("ada", "t", 0);
+    let mut new = draft.create();
+    new.request = Some("{\"trace\":\"\\u0000\u{ffff}\"}".into());
+    store.create(new).await.unwrap();
+    store
+        .append(draft.artifact("a", "x").append())
+        .await
+        .unwrap();
+    let mut late = draft.artifact("a", "y").append();
+    late.request = Some("2".into());
+    late.after = 1;
+    for event in &mut late.events {
+        event.position = Some(2);
+    }
+    let conflict = store.append(late.clone()).await.unwrap();
+    assert!(matches!(conflict, Appended::Conflict(_)), "{conflict:?}");
+    late.after = 2;
+    for event in &mut late.events {
+        event.position = Some(3);
+    }
+    store.append(late).await.unwrap();
+    let of = async |scope, after| {
+        let requests = store.requests(&scope, &draft.id(), after).await.unwrap();
+        let shown = requests.iter().map(|(at, body)| format!("{at} {body}"));
+        shown.collect::<Vec<_>>()
+    };
+    let first = "1 {\"trace\":\"\\u0000\u{ffff}\"}";
+    assert_eq!(of(scope("ada"), 0).await, [first, "3 2"]);
+    assert_eq!(of(scope("ada"), 1).await, ["3 2"]);
+    assert_eq!(of(scope("ada"), u64::MAX).await, [""; 0]);
+    assert_eq!(of(scope("bob"), 0).await, [""; 0]);
+    let mut nothing = draft.append();
+    nothing.request = Some("4".into());
+    let refused = store.append(nothing).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Corrupt(_)), "{refused:?}");
+}
+
 pub(crate) async fn status_time_never_goes_back(store: &Shared) {
     let mut first = Draft::new("ada", "a", 100);
     let mut second = Draft::new("ada", "b", 50);
