@@ -16,7 +16,7 @@ mod sqlite;
 mod types;
 
 pub use memory::{MemoryOptions, MemoryStore};
-pub use open::{is_shared, open, shown_url};
+pub use open::{OpenOptions, is_shared, open, shown_url};
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use sqlite::{CheckReport, SqliteOptions, SqliteStore, Synchronous, check};
 pub use types::{

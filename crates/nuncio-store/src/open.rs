@@ -7,18 +7,30 @@ use crate::{
     MemoryStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Store, StoreError,
 };
 
+/// How to open a store, beside where it is.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct OpenOptions {
+    /// Where processes that share the store tell each other of their commits, if not in the store
+    /// itself: as [`PostgresOptions::wake_ups`].
+    pub wake_ups: Option<String>,
+}
+
 /// Opens the store that `url` names: `sqlite:PATH`, a plain path, `postgres://…`, or `memory:`.
 ///
 /// # Errors
 /// [`StoreError::Refused`] for another scheme, else as [`SqliteStore::open`] and
 /// [`PostgresStore::open`]. None of them shows what [`shown_url`] leaves out.
-pub async fn open(url: &str) -> Result<Arc<dyn Store>, StoreError> {
+pub async fn open(url: &str, options: OpenOptions) -> Result<Arc<dyn Store>, StoreError> {
     match url.split_once(':') {
         Some(("memory", "")) => Ok(Arc::new(MemoryStore::default())),
         Some(("sqlite", path)) => sqlite(path.strip_prefix("//").unwrap_or(path)),
         Some((scheme, _)) if SCHEMES.contains(&scheme) => {
-            let store = PostgresStore::open(url, PostgresOptions::default()).await?;
-            Ok(Arc::new(store))
+            let options = PostgresOptions {
+                wake_ups: options.wake_ups,
+                ..PostgresOptions::default()
+            };
+            Ok(Arc::new(PostgresStore::open(url, options).await?))
         }
         Some((scheme, _)) if is_scheme(scheme) => Err(StoreError::Refused(format!(
             "no store for \"{scheme}:\": sqlite:PATH, postgres://… and memory: are known"

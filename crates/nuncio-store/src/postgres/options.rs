@@ -14,6 +14,10 @@ pub struct PostgresOptions {
     pub max_batch: usize,
     /// How many writes may wait for each writer before callers wait to queue; 4,096 by default.
     pub max_waiting: usize,
+    /// Where NATS is, if processes are to tell each other of their commits there instead of by
+    /// NOTIFY: `nats://…` or `tls://…`, several with commas between them; absent by default. While it
+    /// is away, they find changes of each other within a second.
+    pub wake_ups: Option<String>,
     /// How long making a connection may take, to each address of the host; 5 seconds by default.
     /// `connect_timeout` of the URL goes first.
     pub connect_timeout: Duration,
@@ -30,6 +34,7 @@ impl Default for PostgresOptions {
             readers: 4,
             max_batch: 256,
             max_waiting: 4_096,
+            wake_ups: None,
             connect_timeout: Duration::from_secs(5),
             statement_timeout: Duration::from_secs(10),
         }

@@ -6,6 +6,7 @@ use nuncio_protocol::{ContextId, Event, PushConfigId, TaskId};
 use tokio::sync::broadcast;
 
 use super::connection::Connector;
+use super::failure::unavailable;
 use super::feed::Feed;
 use super::lease::{self, Claimed};
 use super::link::Links;
@@ -53,10 +54,20 @@ impl PostgresStore {
     pub async fn open(url: &str, options: PostgresOptions) -> Result<Self, StoreError> {
         let connector = Arc::new(Connector::new(url, &options)?);
         schema::prepare(&connector).await?;
-        let feed = Arc::new(Feed::start(&connector).await?);
+        let side = Links::new(&connector, SIDE_WRITERS);
+        let feed = Arc::new(match &options.wake_ups {
+            None => Feed::by_notify(&connector).await?,
+            Some(url) => {
+                let mut fresh = [0; 32];
+                getrandom::fill(&mut fresh)
+                    .map_err(|_| unavailable("no random bytes to be had"))?;
+                let secret = schema::secret(&side, &fresh).await?;
+                Feed::over_nats(&connector, url, &secret).await?
+            }
+        });
         Ok(Self {
             writers: Writers::start(&connector, &feed, &options),
-            side: Links::new(&connector, SIDE_WRITERS),
+            side,
             readers: Links::new(&connector, options.readers),
             feed,
         })

@@ -8,5 +8,6 @@ mod draft;
 mod folding;
 mod kills;
 mod memory;
+mod nats;
 mod postgres;
 mod sqlite;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use nuncio_protocol::TaskState;
 use nuncio_store::{
-    Appended, Change, Created, PostgresOptions, PostgresStore, Store, StoreError, open as open_url,
+    Appended, Change, Created, OpenOptions, PostgresOptions, PostgresStore, Store, StoreError,
 };
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
@@ -15,6 +15,10 @@ use tokio::task::JoinHandle;
 use crate::contract::{Shared, contract, contract_of_replicas};
 use crate::database::{Database, variable};
 use crate::draft::{Draft, key, scope};
+
+async fn open_url(url: &str) -> Result<Shared, StoreError> {
+    nuncio_store::open(url, OpenOptions::default()).await
+}
 
 async fn store_on(database: &Database) -> Shared {
     let store = PostgresStore::open(&database.url(), PostgresOptions::default()).await;
@@ -244,10 +248,10 @@ async fn a_spoiled_write_spoils_no_other() {
 
 /// For something that comes by itself, however slow the machine.
 #[derive(Default)]
-struct Patience(u32);
+pub(crate) struct Patience(u32);
 
 impl Patience {
-    async fn wait(&mut self) {
+    pub(crate) async fn wait(&mut self) {
         self.0 += 1;
         assert!(self.0 < 3_000, "it did not come");
         tokio::time::sleep(Duration::from_millis(20)).await;

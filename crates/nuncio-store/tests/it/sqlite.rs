@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use nuncio_protocol::TaskState;
 use nuncio_store::{
-    Created, SqliteOptions, SqliteStore, Store, StoreError, Synchronous, check, open as open_url,
+    Created, OpenOptions, SqliteOptions, SqliteStore, Store, StoreError, Synchronous, check,
+    open as open_url,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -379,12 +380,12 @@ async fn a_url_names_a_store() {
         format!("sqlite:{plain}"),
         format!("sqlite://{plain}"),
     ] {
-        let store = open_url(&url).await.unwrap();
+        let store = open_url(&url, OpenOptions::default()).await.unwrap();
         store.ping().await.unwrap();
         store.close().await.unwrap();
     }
     for url in ["mysql://localhost/nuncio", "sqlite:", "memory:x"] {
-        let refused = open_url(url).await.unwrap_err();
+        let refused = open_url(url, OpenOptions::default()).await.unwrap_err();
         assert!(matches!(refused, StoreError::Refused(_)), "{url}");
     }
 }

@@ -132,6 +132,7 @@ impl Found {
     }
 
     fn store(&mut self, config: &Config) {
+        self.wake_ups(config);
         let Some(url) = &config.store.url else { return };
         let known = url == "memory:"
             || url.strip_prefix("sqlite:").is_some_and(|p| !p.is_empty())
@@ -142,6 +143,26 @@ impl Found {
                 "store.url",
                 format!("\"{shown}\" is no store that is known here"),
                 "`sqlite:PATH`, `postgres://USER:PASSWORD@HOST/DATABASE` or `memory:`",
+            );
+        }
+    }
+
+    fn wake_ups(&mut self, config: &Config) {
+        let Some(servers) = &config.store.wake_ups else {
+            return;
+        };
+        let known = |server: &str| server.starts_with("nats://") || server.starts_with("tls://");
+        if !servers.split(',').all(known) {
+            self.add(
+                "store.wake_ups",
+                format!("\"{}\" is no URL of NATS", nuncio_store::shown_url(servers)),
+                "for example `wake_ups = \"nats://nats.example:4222\"`",
+            );
+        } else if !nuncio_store::is_shared(&config.store_url()) {
+            self.add(
+                "store.wake_ups",
+                "no other server can share this store".to_owned(),
+                "`url = \"postgres://…\"`, or leave wake_ups out",
             );
         }
     }

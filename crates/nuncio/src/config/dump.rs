@@ -65,7 +65,7 @@ pub(crate) fn dump(loaded: &Loaded) -> String {
 fn without_secrets(section: &str, key: &str, value: &Value) -> Option<Value> {
     let url = value
         .as_str()
-        .filter(|_| (section, key) == ("store", "url"))?;
+        .filter(|_| section == "store" && ["url", "wake_ups"].contains(&key))?;
     let shown = nuncio_store::shown_url(url);
     (shown != url).then_some(Value::String(shown))
 }

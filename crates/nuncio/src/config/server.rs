@@ -145,6 +145,10 @@ pub(crate) struct StoreConfig {
     /// `memory:`; SQLite in the data folder if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) url: Option<String>,
+    /// `nats://…` or `tls://…`: where servers that share PostgreSQL tell each other what they have
+    /// written, instead of in PostgreSQL.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) wake_ups: Option<String>,
 }
 
 impl super::Config {

@@ -337,6 +337,19 @@ fn wrong_configurations_are_refused_with_place_key_and_hint() {
             ),
         ),
         (
+            "[store]\nwake_ups = \"redis://h\"\n".into(),
+            ("n.toml:2", "store.wake_ups", "no URL of NATS", "nats://"),
+        ),
+        (
+            "[store]\nwake_ups = \"nats://h\"\n".into(),
+            (
+                "n.toml:2",
+                "store.wake_ups",
+                "no other server",
+                "postgres://",
+            ),
+        ),
+        (
             "[log]\nlevel = \"loud\"\n".into(),
             ("n.toml:2", "log.level", "not a level", "debug"),
         ),
@@ -556,6 +569,9 @@ fn the_password_of_a_store_is_kept() {
         dumped.contains("n.toml:2, without user and password\n"),
         "{dumped}"
     );
+    let nats = "wake_ups = \"nats://ada:s3cret@bus:4222,nats://s3cret@bus2\"\n";
+    let dumped = dump(&load_text(&format!("{known}{nats}"), &[]).unwrap());
+    assert!(!dumped.contains("s3cret"), "{dumped}");
     let unknown = "[store]\nurl = \"mysql://ada:s3cret@db/nuncio\"\n";
     let refusal = load_text(unknown, &[]).unwrap_err().to_string();
     assert!(refusal.contains("mysql://db/nuncio"), "{refusal}");

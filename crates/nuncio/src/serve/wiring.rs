@@ -6,7 +6,7 @@ use std::time::Duration;
 use nuncio_egress::Egress;
 use nuncio_engine::{Deliverer, Engine, Environment, RandomIds, SystemClock};
 use nuncio_server::{ReadinessCheck, Server, Settings, Workers};
-use nuncio_store::{Store, StoreError, is_shared, shown_url};
+use nuncio_store::{OpenOptions, Store, StoreError, is_shared, shown_url};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -144,17 +144,27 @@ async fn open(config: &Config) -> Outcome<(Arc<dyn Store>, [u8; 32])> {
     if url != "memory:" {
         secrets::make_folder(&config.server.data)?;
     }
-    let store = nuncio_store::open(&url).await.map_err(|error| {
-        let shown = shown_url(&url);
-        let failure = Failure::internal(format!("failed to open the store {shown}: {error}"));
-        if is_shared(&url) {
-            failure.hint("see that the database is there and lets us in; --store names another one")
-        } else {
-            failure.hint("`nuncio db check` looks at it; --data or --store names another one")
-        }
-    })?;
+    let store = nuncio_store::open(&url, options(config))
+        .await
+        .map_err(|error| {
+            let shown = shown_url(&url);
+            let failure = Failure::internal(format!("failed to open the store {shown}: {error}"));
+            if is_shared(&url) {
+                failure.hint(
+                    "see that the database is there and lets us in; --store names another one",
+                )
+            } else {
+                failure.hint("`nuncio db check` looks at it; --data or --store names another one")
+            }
+        })?;
     let key = token_key(config, &url, &*store).await?;
     Ok((store, key))
+}
+
+fn options(config: &Config) -> OpenOptions {
+    let mut options = OpenOptions::default();
+    options.wake_ups.clone_from(&config.store.wake_ups);
+    options
 }
 
 /// What authenticates page tokens: the store's, if several servers share it, else this server's.
