@@ -180,14 +180,13 @@ impl Engine {
         self.core.store.close().await
     }
 
-    /// Takes no new work, closes streams so that their clients come back, and gives runs `limit` to
-    /// finish; what then still runs is left for another process to take up.
+    /// Takes no new work and gives runs `limit` to finish; what then still runs is left for another
+    /// process to take up, and streams end so that their clients come back.
     ///
     /// # Errors
     /// [`StoreError`] if the leases cannot be given up.
     pub async fn stop_runs(&self, limit: Duration) -> Result<(), StoreError> {
         self.start_draining();
-        self.core.closing.cancel();
         self.core.runs.close();
         if tokio::time::timeout(limit, self.core.runs.wait())
             .await
@@ -200,6 +199,7 @@ impl Engine {
             self.core.stopping.cancel();
             self.core.runs.wait().await;
         }
+        self.core.closing.cancel();
         self.core.store.release_all(&self.core.owner).await
     }
 

@@ -141,6 +141,7 @@ impl Server {
     where
         D: FnOnce() -> Result<Operation>,
     {
+        self.check_stream(asking.kind)?;
         let headers = &visit.parts.headers;
         let endpoint = &target.endpoint;
         let caller = target.admitted.caller.clone();
@@ -207,7 +208,7 @@ impl Server {
         };
         let context = StreamContext {
             heartbeat: self.settings().heartbeat,
-            closing: self.closing().clone(),
+            leaving: self.leaving().clone(),
             expires: self.expiry(admitted),
             _permit: std::mem::take(&mut answer.permit),
         };

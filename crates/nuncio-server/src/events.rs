@@ -119,7 +119,7 @@ impl Framing {
 pub(crate) struct StreamContext {
     pub(crate) heartbeat: Duration,
     /// When the server stops, streams end so that their readers resume elsewhere.
-    pub(crate) closing: CancellationToken,
+    pub(crate) leaving: CancellationToken,
     /// When the credential expires (AUTH-10).
     pub(crate) expires: Option<Instant>,
     /// Given back when the stream ends.
@@ -143,7 +143,7 @@ pub(crate) struct EventBody {
 
 /// What an idle stream waits for besides its next event; made when it first has to wait.
 struct Waiting {
-    closing: Pin<Box<WaitForCancellationFutureOwned>>,
+    leaving: Pin<Box<WaitForCancellationFutureOwned>>,
     sleep: Pin<Box<Sleep>>,
 }
 
@@ -195,8 +195,8 @@ impl EventBody {
             }
             Poll::Pending => match ready!(self.poll_waiting(cx)) {
                 Woken::Heartbeat => self.comment("ping"),
-                Woken::Closing => {
-                    let message = "the server is stopping";
+                Woken::Leaving => {
+                    let message = "the server is stopping, try again";
                     let error = A2aError::new(ErrorKind::Unavailable, message);
                     return Poll::Ready(Err(error));
                 }
@@ -219,7 +219,7 @@ impl EventBody {
                 Poll::Ready(None) => self.events = None,
                 Poll::Pending if self.written.is_empty() => match ready!(self.poll_waiting(cx)) {
                     Woken::Heartbeat => self.comment("ping"),
-                    Woken::Closing => self.close(),
+                    Woken::Leaving => self.close(),
                     Woken::Expired => self.break_off(expired()),
                 },
                 Poll::Pending => break,
@@ -254,7 +254,7 @@ impl EventBody {
     fn close(&mut self) {
         if let Framing::Grpc { profile, .. } = self.framing {
             let message = "the server is stopping, subscribe again";
-            let error = A2aError::new(ErrorKind::Unavailable, message);
+            let error = failure::outward(A2aError::new(ErrorKind::Unavailable, message));
             self.trailers = Some(grpc::status(&error, profile));
         } else {
             self.comment("server stopping, resume with Last-Event-ID");
@@ -278,12 +278,12 @@ impl EventBody {
         let context = &self.context;
         let waiting = self.waiting.get_or_insert_with(|| {
             Box::pin(Waiting {
-                closing: Box::pin(context.closing.clone().cancelled_owned()),
+                leaving: Box::pin(context.leaving.clone().cancelled_owned()),
                 sleep: Box::pin(sleep_until(context.next_wake(Instant::now()))),
             })
         });
-        if waiting.closing.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Woken::Closing);
+        if waiting.leaving.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Woken::Leaving);
         }
         ready!(waiting.sleep.as_mut().poll(cx));
         let now = Instant::now();
@@ -304,7 +304,7 @@ impl StreamContext {
 
 enum Woken {
     Heartbeat,
-    Closing,
+    Leaving,
     Expired,
 }
 

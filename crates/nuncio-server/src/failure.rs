@@ -1,13 +1,14 @@
 //! From an error to a reply: the one place where errors get their HTTP form.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use http::header::{ALLOW, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use nuncio_protocol::dialect::JsonRpcDialect;
 use nuncio_protocol::v0_3::oxygent;
 use nuncio_protocol::v1::json_rpc::{self, RequestId};
-use nuncio_protocol::{A2aError, ErrorKind, StatusProfile};
+use nuncio_protocol::{A2aError, ErrorDetail, ErrorKind, StatusProfile};
 
 use crate::grpc;
 use crate::reply::{self, JSON, Reply};
@@ -15,6 +16,9 @@ use crate::rest::ErrorForm;
 
 /// What is asked of callers without a valid credential (AUTH-04).
 pub(crate) const CHALLENGE: &str = "Bearer realm=\"nuncio\"";
+
+/// After how long what is unavailable may be there again, if nobody knows better: a restart.
+const PASSES: Duration = Duration::from_secs(1);
 
 /// An error with what only HTTP can say about it.
 #[derive(Debug)]
@@ -201,10 +205,14 @@ pub(crate) fn log(error: &A2aError, client: Option<IpAddr>) {
     }
 }
 
-/// What a caller may see: of a fault of ours nothing but that it is one (ERR-06).
+/// What a caller may see: of a fault of ours nothing but that it is one (ERR-06); of one that passes
+/// when to try again.
 pub(crate) fn outward(error: A2aError) -> A2aError {
     match error.kind {
         ErrorKind::Internal => A2aError::internal(),
+        ErrorKind::Unavailable if error.retry_after().is_none() => {
+            error.with_detail(ErrorDetail::RetryAfter(PASSES))
+        }
         _ => error,
     }
 }

@@ -8,7 +8,8 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::header::CONNECTION;
+use http::{HeaderValue, Request, Response};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
@@ -29,6 +30,9 @@ const MAX_H2_STREAMS: u32 = 128;
 const MAX_H2_HEADER_LIST_BYTES: u32 = 16 << 10;
 const H2_PING: Duration = Duration::from_secs(20);
 const H2_PONG: Duration = Duration::from_secs(20);
+/// How long a connection may wait for one more request while the server stops: its answer lets go of
+/// the connection, where an end in between could cross the request on its way.
+const LINGER: Duration = Duration::from_millis(500);
 /// The wait after an accept that failed for want of something, file descriptors mostly.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -104,50 +108,40 @@ impl Server {
         workers: Option<&Workers>,
     ) -> io::Result<()> {
         listener.local_addr()?;
-        let connections = TaskTracker::new();
-        let abort = CancellationToken::new();
+        let open = Open {
+            connections: TaskTracker::new(),
+            abort: CancellationToken::new(),
+            workers,
+        };
         let mut stopping = pin!(shutdown.cancelled());
         loop {
             let (stream, peer, place) = tokio::select! {
                 () = &mut stopping => break,
                 accepted = self.next_connection(&listener) => accepted,
             };
-            let served = self.clone().serve(peer, place);
-            match workers {
-                None => {
-                    let task = abort.clone().run_until_cancelled_owned(served.on(stream));
-                    connections.spawn(task);
-                }
-                Some(workers) => {
-                    let (worker, count) = workers.least_busy();
-                    let Ok(stream) = stream.into_std() else {
-                        continue;
-                    };
-                    let task = async move {
-                        let _count = count;
-                        if let Ok(stream) = TcpStream::from_std(stream) {
-                            served.on(stream).await;
-                        }
-                    };
-                    let task = abort.clone().run_until_cancelled_owned(task);
-                    connections.spawn_on(task, worker);
-                }
+            if let Ok(stream) = stream.into_std() {
+                open.spawn(self.clone().serve(peer, place), stream);
             }
         }
-        drop(listener);
+        self.end_streams();
+        self.accept_waiting(listener, &open)?;
         self.close();
-        connections.close();
-        let patience = self.settings().drain_timeout;
-        if tokio::time::timeout(patience, connections.wait())
-            .await
-            .is_err()
-        {
-            tracing::warn!(
-                connections = connections.len(),
-                "requests in flight are cut off"
-            );
-            abort.cancel();
-            connections.wait().await;
+        open.end(self.settings().drain_timeout).await;
+        Ok(())
+    }
+
+    /// Takes the connections that peers have made already, then closes the listener: its end would
+    /// cut them off without a word.
+    fn accept_waiting(&self, listener: TcpListener, open: &Open<'_>) -> io::Result<()> {
+        let listener = listener.into_std()?;
+        let places = &self.connections().places;
+        while let Ok((stream, peer)) = listener.accept() {
+            let Ok(place) = Arc::clone(places).try_acquire_owned() else {
+                break;
+            };
+            if stream.set_nonblocking(true).is_ok() {
+                open.spawn(self.clone().serve(peer, place), stream);
+            }
         }
         Ok(())
     }
@@ -178,6 +172,47 @@ impl Server {
             server: self,
             peer,
             _place: place,
+        }
+    }
+}
+
+/// The connections of a listener.
+struct Open<'a> {
+    connections: TaskTracker,
+    /// Cuts them off.
+    abort: CancellationToken,
+    workers: Option<&'a Workers>,
+}
+
+impl Open<'_> {
+    /// Serves a connection here, or on the worker that has the fewest.
+    fn spawn(&self, served: Connection, stream: std::net::TcpStream) {
+        let chosen = self.workers.map(Workers::least_busy);
+        let (worker, count) = chosen.unzip();
+        let task = async move {
+            let _count = count;
+            if let Ok(stream) = TcpStream::from_std(stream) {
+                served.on(stream).await;
+            }
+        };
+        let task = self.abort.clone().run_until_cancelled_owned(task);
+        match worker {
+            None => self.connections.spawn(task),
+            Some(worker) => self.connections.spawn_on(task, worker),
+        };
+    }
+
+    /// Waits for their ends; those that take longer than `patience` are cut off.
+    async fn end(self, patience: Duration) {
+        self.connections.close();
+        let ended = tokio::time::timeout(patience, self.connections.wait()).await;
+        if ended.is_err() {
+            tracing::warn!(
+                connections = self.connections.len(),
+                "requests in flight are cut off"
+            );
+            self.abort.cancel();
+            self.connections.wait().await;
         }
     }
 }
@@ -231,9 +266,13 @@ impl Connection {
             .http
             .serve_connection(TokioIo::new(io), requests);
         let mut served = pin!(served);
+        let lingering = async {
+            server.closing().cancelled().await;
+            tokio::time::sleep(LINGER).await;
+        };
         let ended = tokio::select! {
             ended = served.as_mut() => ended,
-            () = server.closing().cancelled() => {
+            () = lingering => {
                 served.as_mut().graceful_shutdown();
                 served.await
             }
@@ -265,9 +304,14 @@ impl hyper::service::Service<Request<Incoming>> for Handler {
         let in_flight = self.requests.begin();
         let server = self.server.clone();
         let peer = self.peer.ip();
+        let one = request.version() < http::Version::HTTP_2;
         Box::pin(async move {
             let mut reply = server.handle(request, Some(peer)).await;
             reply.body_mut().hold(in_flight);
+            if one && server.leaving().is_cancelled() {
+                let close = HeaderValue::from_static("close");
+                reply.headers_mut().insert(CONNECTION, close);
+            }
             Ok(reply)
         })
     }

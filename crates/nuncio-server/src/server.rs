@@ -14,7 +14,7 @@ use bytes::Bytes;
 use http::request::Parts;
 use http::{Method, Request, StatusCode};
 use http_body::Body;
-use nuncio_protocol::{Clock, Ids};
+use nuncio_protocol::{A2aError, Clock, ErrorKind, Ids, OperationKind};
 use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -56,6 +56,9 @@ struct Shared {
     administration: Option<Arc<dyn Administration>>,
     watches: Arc<Semaphore>,
     draining: AtomicBool,
+    /// Streams end.
+    leaving: CancellationToken,
+    /// Connections end.
     closing: CancellationToken,
     connections: Connections,
 }
@@ -105,6 +108,7 @@ impl Server {
                 administration: None,
                 watches: Arc::new(Semaphore::new(MAX_WATCHES)),
                 draining: AtomicBool::new(false),
+                leaving: CancellationToken::new(),
                 closing: CancellationToken::new(),
             }),
         }
@@ -142,10 +146,19 @@ impl Server {
         self.shared.draining.store(true, Ordering::Relaxed);
     }
 
-    /// Ends all streams so that their readers resume elsewhere, and refuses new ones. For those
-    /// who mount the server; [`Server::run`] does it by itself when it stops.
-    pub fn close(&self) {
+    /// Ends all streams so that their readers resume elsewhere, and refuses new ones until then.
+    ///
+    /// Other requests are still answered, and each answer of HTTP/1 lets go of its connection, so
+    /// that nobody has one in the moment the server is gone.
+    pub fn end_streams(&self) {
         self.drain();
+        self.shared.leaving.cancel();
+    }
+
+    /// [`Server::end_streams`], and lets go of the connections. For those who mount the server;
+    /// [`Server::run`] does it by itself when it stops.
+    pub fn close(&self) {
+        self.end_streams();
         self.shared.closing.cancel();
     }
 
@@ -339,6 +352,19 @@ impl Server {
 
     pub(crate) fn watches(&self) -> &Arc<Semaphore> {
         &self.shared.watches
+    }
+
+    pub(crate) fn leaving(&self) -> &CancellationToken {
+        &self.shared.leaving
+    }
+
+    /// Whether a stream may begin: none does in a server that is about to end it.
+    pub(crate) fn check_stream(&self, kind: OperationKind) -> Result<(), A2aError> {
+        if !(kind.streams() && self.shared.leaving.is_cancelled()) {
+            return Ok(());
+        }
+        let message = "the server is stopping, try again";
+        Err(A2aError::new(ErrorKind::Unavailable, message))
     }
 
     pub(crate) fn closing(&self) -> &CancellationToken {

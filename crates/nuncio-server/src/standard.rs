@@ -135,7 +135,7 @@ impl Health for Server {
                     return Some((Ok(said(status)), next));
                 }
                 tokio::select! {
-                    () = server.closing().cancelled() => return None,
+                    () = server.leaving().cancelled() => return None,
                     () = tokio::time::sleep(WATCH_INTERVAL) => {}
                 }
             }

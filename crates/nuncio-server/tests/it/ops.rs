@@ -427,3 +427,35 @@ async fn it_can_be_mounted() {
     fn is_shareable<T: Clone + Send + Sync + 'static>(_: &T) {}
     is_shareable::<Server>(&server);
 }
+
+/// R14: a server that is about to go answers, lets go of connections, and begins no stream.
+#[tokio::test]
+async fn a_stopping_server_answers_and_begins_no_stream() {
+    let served = serve().await;
+    let mut kept = served.raw("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n").await;
+    kept.until("\"ok\"}").await;
+    assert!(!kept.text().contains("connection: close"));
+    served.server.end_streams();
+    assert_eq!(served.get("/readyz").await.status, 503);
+    assert_eq!(served.rpc("GetTask", json!({"id": "t1"})).await.status, 200);
+    let calls = served.fake.calls();
+    let subscribe = json!({"id": "t1"});
+    for refused in [
+        served.rpc("SubscribeToTask", subscribe.clone()).await,
+        served.rpc("SendStreamingMessage", say("hi")).await,
+        served.post("/tasks/t1:subscribe", &json!({})).await,
+        served.post("/message:stream", &say("hi")).await,
+    ] {
+        assert_eq!(refused.status, 503, "{}", refused.text());
+        assert_eq!(refused.header("retry-after"), "1");
+    }
+    assert_eq!(served.fake.calls(), calls, "nothing was begun");
+    // The connection from before gets its answer, and its end with it.
+    let again = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
+    tokio::io::AsyncWriteExt::write_all(&mut kept.stream, again)
+        .await
+        .unwrap();
+    let text = kept.read_to_close().await;
+    assert_eq!(text.matches("\"ok\"}").count(), 2, "{text}");
+    assert!(text.contains("connection: close"), "{text}");
+}

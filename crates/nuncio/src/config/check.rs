@@ -101,6 +101,8 @@ impl Found {
         self.networks("server.trusted_proxies", &server.trusted_proxies);
         self.range("server.workers", server.workers as u64, 0..=1_024);
         self.range("server.drain_seconds", server.drain_seconds, 0..=3_600);
+        let delay = server.drain_delay_seconds.unwrap_or_default();
+        self.range("server.drain_delay_seconds", delay, 0..=600);
         self.range(
             "server.max_body_bytes",
             server.max_body_bytes as u64,

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use ipnet::IpNet;
 use nuncio_protocol::StatusProfile;
@@ -29,6 +30,10 @@ pub(crate) struct ServerConfig {
     pub(crate) data: PathBuf,
     /// Threads that serve; 0 means one per core.
     pub(crate) workers: usize,
+    /// How long the server goes on as before while `/readyz` already says no, so that whoever sends
+    /// requests here notices; 0 on loopback and 5 elsewhere if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) drain_delay_seconds: Option<u64>,
     /// How long running tasks may go on once the server is told to stop.
     pub(crate) drain_seconds: u64,
     /// Web origins that may call with a browser; `*` means any.
@@ -71,6 +76,7 @@ impl Default for ServerConfig {
             grpc_address: None,
             data: PathBuf::from("nuncio-data"),
             workers: 0,
+            drain_delay_seconds: None,
             drain_seconds: 10,
             cors: Vec::new(),
             trusted_proxies: Vec::new(),
@@ -106,6 +112,15 @@ impl ServerConfig {
     /// The address to listen on, once [`check`](super::check) has found it good.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         self.listen.parse().ok()
+    }
+
+    /// How long to wait between saying no to `/readyz` and taking no new work.
+    pub(crate) fn drain_delay(&self) -> Duration {
+        let on_loopback = self
+            .address()
+            .is_none_or(|address| address.ip().is_loopback());
+        let usual = if on_loopback { 0 } else { 5 };
+        Duration::from_secs(self.drain_delay_seconds.unwrap_or(usual))
     }
 }
 

@@ -4,6 +4,7 @@ mod admission;
 mod agents;
 mod announce;
 mod secrets;
+mod supervisor;
 mod wiring;
 
 pub(crate) use admission::{authenticator, tls};

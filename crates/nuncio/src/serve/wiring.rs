@@ -11,6 +11,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::agents::Agents;
+use super::supervisor::{self, Word};
 use super::{admission, announce, failed, secrets};
 use crate::config::{Config, network};
 use crate::outcome::{Failure, Outcome, print};
@@ -66,36 +67,63 @@ pub(crate) async fn serve(config: &Config, workers: &Workers) -> Outcome {
     ))?;
     tracing::info!(server.address = %address, "serving");
 
-    let mut running = std::pin::pin!(server.run_on_workers(listener, workers, shutdown.clone()));
-    tokio::select! {
-        ended = &mut running => ended.map_err(|error| failed("serve", &error))?,
-        () = signals.next() => {
-            tracing::info!("stopping; a second signal stops at once");
-            let stop = stop(&server, &engine, config, &shutdown);
-            let ending = async { tokio::join!(running, stop) };
-            tokio::select! {
-                (ended, stopped) = ending => {
-                    ended.map_err(|error| failed("serve", &error))?;
-                    stopped?;
-                }
-                () = signals.next() => {
-                    tracing::warn!("stopped at once");
-                    std::process::exit(130);
-                }
+    supervisor::tell(Word::Ready);
+
+    let asked = CancellationToken::new();
+    let working = async {
+        let mut running =
+            std::pin::pin!(server.run_on_workers(listener, workers, shutdown.clone()));
+        tokio::select! {
+            ended = &mut running => ended.map_err(|error| failed("serve", &error))?,
+            () = asked.cancelled() => {
+                let stop = stop(&server, &engine, config, &shutdown);
+                let (ended, stopped) = tokio::join!(running, stop);
+                ended.map_err(|error| failed("serve", &error))?;
+                stopped?;
             }
         }
+        shutdown.cancel();
+        quiet.cancel();
+        let _ = maintained.await;
+        if let Some(delivered) = delivered {
+            let _ = delivered.await;
+        }
+        store.close().await.map_err(not_closed)
+    };
+    tokio::select! {
+        worked = working => worked?,
+        () = watch(&store) => {}
+        () = twice(&mut signals, &asked) => {
+            tracing::warn!("stopped at once");
+            std::process::exit(130);
+        }
     }
-    shutdown.cancel();
-    quiet.cancel();
-    let _ = maintained.await;
-    if let Some(delivered) = delivered {
-        let _ = delivered.await;
-    }
-    store.close().await.map_err(not_closed)?;
     tracing::info!("stopped");
     Ok(())
 }
 
+/// Passes the first signal on, and is over with the second.
+async fn twice(signals: &mut Signals, asked: &CancellationToken) {
+    signals.next().await;
+    tracing::info!("stopping; a second signal stops at once");
+    supervisor::tell(Word::Stopping);
+    asked.cancel();
+    signals.next().await;
+}
+
+/// Gives the supervisor signs of life, if it waits for them; never over.
+async fn watch(store: &Arc<dyn Store>) {
+    match supervisor::patience() {
+        None => std::future::pending().await,
+        Some(patience) => {
+            let answers = || async { store.ping().await.is_ok() };
+            supervisor::watch(patience, answers, || supervisor::tell(Word::Alive)).await;
+        }
+    }
+}
+
+/// Readiness fails, and others get time to notice; then streams end, no run begins, and those under
+/// way get their time; then nobody is let in any more.
 async fn stop(
     server: &Server,
     engine: &Engine,
@@ -103,6 +131,8 @@ async fn stop(
     shutdown: &CancellationToken,
 ) -> Outcome {
     server.drain();
+    tokio::time::sleep(config.server.drain_delay()).await;
+    server.end_streams();
     let limit = Duration::from_secs(config.server.drain_seconds);
     let stopped = engine.stop_runs(limit).await;
     shutdown.cancel();

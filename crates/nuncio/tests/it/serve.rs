@@ -126,12 +126,19 @@ fn a_drain_lets_running_tasks_end_and_takes_no_new_ones() {
     let task = server.send(&["x", "--async"]).exits(0).field("Task ID");
     server.signal("TERM");
     let refused = loop {
-        let said = server.send(&["y", "--async", "-o", "json"]);
-        if said.code != 0 {
+        let body = r#"{"message":{"messageId":"y","role":"ROLE_USER","parts":[{"text":"y"}]},
+                      "configuration":{"returnImmediately":true}}"#;
+        let kind = [("Content-Type", "application/json")];
+        let said = support::exchange(&server.url, "POST", "/message:send", &kind, body);
+        if said.status != 200 {
             break said;
         }
     };
-    assert!(refused.out.contains("shutting down"), "{refused:?}");
+    assert!(refused.body.contains("shutting down"), "{refused:?}");
+    assert_eq!(
+        (refused.status, refused.header("retry-after")),
+        (503, Some("1"))
+    );
     assert_eq!(
         server
             .run(&["task", "get"], &[&task])
@@ -171,6 +178,7 @@ fn the_network_is_refused_without_keys() {
         "--store",
         "memory:",
     ]);
+    command.env("NUNCIO__SERVER__DRAIN_DELAY_SECONDS", "0");
     let mut child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
