@@ -2,7 +2,8 @@
 
 use nuncio_protocol::{Event, StreamResponse, TaskState};
 
-use crate::{Append, Head, NewTask, StoreError};
+use crate::fold::fold;
+use crate::{Append, Head, NewTask, StoreError, WholeTask};
 
 /// Logs end here: at a thousand events a second, after fifty days.
 const MAX_POSITION: u64 = u32::MAX as u64;
@@ -59,6 +60,38 @@ pub(crate) fn check_transition(head: &Head, append: &Append) -> Result<(), Store
         Ok(_) => Ok(()),
         Err(illegal) => Err(StoreError::Corrupt(illegal.to_string())),
     }
+}
+
+/// Checks a task of another store before it is written.
+///
+/// # Errors
+/// As [`check_new`].
+pub(crate) fn check_import(whole: &WholeTask) -> Result<(), StoreError> {
+    let (task, head) = (&whole.task, &whole.head);
+    if task.status.state != head.state {
+        return Err(broken("the head says the state of the task"));
+    }
+    if head.last == 0 || head.last > MAX_POSITION {
+        return Err(broken("a task has a first event"));
+    }
+    let positions = || whole.requests.iter().map(|(position, _)| *position);
+    let in_order = positions().is_sorted_by(|a, b| a < b);
+    if !in_order || positions().any(|position| position == 0 || position > head.last) {
+        return Err(broken("a request accompanies an event"));
+    }
+    let Some(log) = &whole.log else {
+        let ended = head.state.is_terminal();
+        return if ended {
+            Ok(())
+        } else {
+            Err(broken("only ended tasks are without a log"))
+        };
+    };
+    contiguous(log, 0)?;
+    if log.len() as u64 != head.last || fold(None, log.iter().map(Event::response))? != *task {
+        return Err(broken("a task is the fold of its log"));
+    }
+    Ok(())
 }
 
 /// Whether a writer that knows the task as `append` says may write.

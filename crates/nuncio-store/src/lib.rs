@@ -12,15 +12,19 @@ mod memory;
 mod open;
 mod payload;
 mod postgres;
+mod report;
 mod sqlite;
 mod types;
+mod upkeep;
 
 pub use memory::{MemoryOptions, MemoryStore};
 pub use open::{OpenOptions, is_shared, open, shown_url};
 pub use postgres::{PostgresOptions, PostgresStore};
-pub use sqlite::{CheckReport, SqliteOptions, SqliteStore, Synchronous, check};
+pub use report::{CheckReport, SchemaReport};
+pub use sqlite::{SqliteOptions, SqliteStore, Synchronous, check};
 pub use types::{
     Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Idempotency, Lease,
     LeaseChange, ListFilter, NewTask, PageKey, PushConfigRow, Scope, Store, StoreError,
     StoreFuture, StoredTask, TaskPage, Webhook,
 };
+pub use upkeep::{Imported, Sweep, SweepKind, SweepMark, Swept, WholeTask};

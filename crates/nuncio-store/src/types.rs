@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::upkeep::{Imported, Sweep, Swept, WholeTask};
 use nuncio_protocol::{
     AgentId, CallerId, ContextId, Event, PushConfigId, Task, TaskId, TaskPushNotificationConfig,
     TaskState, Timestamp, Version, WorkspaceId,
@@ -438,4 +439,32 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Waits for writes under way and closes; later calls give [`StoreError::Closed`].
     fn close(&self) -> StoreFuture<'_, ()>;
+
+    // What has expired, and what moves to another store.
+
+    /// Does a part of a sweep over the tasks of all scopes.
+    ///
+    /// Only ended tasks are touched. `next` of the reply leads on; a sweep is over without one.
+    fn sweep(&self, sweep: Sweep) -> StoreFuture<'_, Swept>;
+
+    /// Gives some of the room that removed tasks have left back to the file system; tells whether
+    /// there is more to give. Where the room is reused by itself, there is nothing to do.
+    fn reclaim(&self) -> StoreFuture<'_, bool> {
+        Box::pin(async { Ok(false) })
+    }
+
+    /// Reads tasks of all scopes, whole, `limit` at most; empty at the end.
+    ///
+    /// The order is the store's own; `after` is the last task of the page before.
+    fn export<'a>(
+        &'a self,
+        after: Option<&'a TaskId>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<WholeTask>>;
+
+    /// Stores a task of another store with its log, keys and webhooks, in one commit.
+    ///
+    /// # Errors
+    /// [`StoreError::Corrupt`] for a task that its log does not make.
+    fn import(&self, whole: WholeTask) -> StoreFuture<'_, Imported>;
 }

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use nuncio_protocol::{ContextId, Event, PushConfigId, TaskId};
 use nuncio_store::{
-    Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Lease, ListFilter,
-    NewTask, PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage,
-    Webhook,
+    Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Imported, Lease,
+    ListFilter, NewTask, PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask,
+    Sweep, Swept, TaskPage, Webhook, WholeTask,
 };
 use tokio::sync::broadcast;
 
@@ -205,6 +205,26 @@ impl Store for FaultyStore {
 
     fn ping(&self) -> StoreFuture<'_, ()> {
         self.inner.ping()
+    }
+
+    fn sweep(&self, sweep: Sweep) -> StoreFuture<'_, Swept> {
+        self.write(|| self.inner.sweep(sweep))
+    }
+
+    fn reclaim(&self) -> StoreFuture<'_, bool> {
+        self.write(|| self.inner.reclaim())
+    }
+
+    fn export<'a>(
+        &'a self,
+        after: Option<&'a TaskId>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<WholeTask>> {
+        self.inner.export(after, limit)
+    }
+
+    fn import(&self, whole: WholeTask) -> StoreFuture<'_, Imported> {
+        self.write(|| self.inner.import(whole))
     }
 
     fn close(&self) -> StoreFuture<'_, ()> {

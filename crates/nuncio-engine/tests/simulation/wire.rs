@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use nuncio_protocol::{ContextId, Event, PushConfigId, TaskId};
 use nuncio_store::{
-    Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Lease, ListFilter,
-    NewTask, PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage,
-    Webhook,
+    Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Imported, Lease,
+    ListFilter, NewTask, PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask,
+    Sweep, Swept, TaskPage, Webhook, WholeTask,
 };
 use parking_lot::Mutex;
 use tokio::sync::{Notify, broadcast};
@@ -263,6 +263,22 @@ impl Store for Wire {
 
     fn ping(&self) -> StoreFuture<'_, ()> {
         self.pass(|store| store.ping())
+    }
+
+    fn sweep(&self, sweep: Sweep) -> StoreFuture<'_, Swept> {
+        self.pass(|store| store.sweep(sweep))
+    }
+
+    fn export<'a>(
+        &'a self,
+        after: Option<&'a TaskId>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<WholeTask>> {
+        self.pass(move |store| store.export(after, limit))
+    }
+
+    fn import(&self, whole: WholeTask) -> StoreFuture<'_, Imported> {
+        self.pass(|store| store.import(whole))
     }
 
     fn close(&self) -> StoreFuture<'_, ()> {

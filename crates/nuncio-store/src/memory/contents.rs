@@ -19,13 +19,13 @@ use crate::{
 /// All that a [`super::MemoryStore`] holds.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
-    tasks: HashMap<TaskId, Entry>,
-    scopes: Vec<ScopeLists>,
+    pub(super) tasks: HashMap<TaskId, Entry>,
+    pub(super) scopes: Vec<ScopeLists>,
     scope_numbers: HashMap<Scope, usize>,
     /// How far each owner has prolonged its leases.
     renewed: HashMap<Arc<str>, Instant>,
     /// Ended tasks, oldest first.
-    finished: VecDeque<TaskId>,
+    pub(super) finished: VecDeque<TaskId>,
     max_finished: usize,
     evicted: Vec<Entry>,
 }
@@ -255,7 +255,7 @@ impl Contents {
         behind.into_iter().take(limit).map(named).collect()
     }
 
-    fn scope_number(&mut self, scope: Scope) -> usize {
+    pub(super) fn scope_number(&mut self, scope: Scope) -> usize {
         if let Some(number) = self.scope_numbers.get(&scope) {
             return *number;
         }
@@ -265,14 +265,18 @@ impl Contents {
         number
     }
 
-    fn key_use(&self, scope: usize, key: Option<&Idempotency>) -> Option<(TaskId, bool)> {
+    pub(super) fn key_use(
+        &self,
+        scope: usize,
+        key: Option<&Idempotency>,
+    ) -> Option<(TaskId, bool)> {
         let key = key?;
         let used = self.scopes[scope].keys.get(key.key.as_str())?;
         Some((used.task.clone(), used.request_hash == key.request_hash))
     }
 
     /// Counts a task as ended, and forgets the oldest ones beyond the bound.
-    fn finish(&mut self, task: TaskId) {
+    pub(super) fn finish(&mut self, task: TaskId) {
         if let Some(entry) = self.tasks.get_mut(&task)
             && entry.base_at == entry.log.len()
         {
@@ -280,10 +284,16 @@ impl Contents {
         }
         self.finished.push_back(task);
         while self.finished.len() > self.max_finished {
-            let oldest = self.finished.pop_front();
-            let Some(entry) = oldest.and_then(|oldest| self.tasks.remove(&oldest)) else {
+            let Some(oldest) = self.finished.pop_front() else {
                 return;
             };
+            self.evict(&oldest);
+        }
+    }
+
+    /// Takes a task out of everything.
+    pub(super) fn evict(&mut self, task: &TaskId) {
+        if let Some(entry) = self.tasks.remove(task) {
             self.scopes[entry.scope].leave(&entry);
             self.evicted.push(entry);
         }
@@ -295,7 +305,7 @@ impl Contents {
     }
 }
 
-fn note_key(lists: &mut ScopeLists, entry: &mut Entry, key: Option<&Idempotency>) {
+pub(super) fn note_key(lists: &mut ScopeLists, entry: &mut Entry, key: Option<&Idempotency>) {
     let Some(key) = key else { return };
     let text: Arc<str> = key.key.as_str().into();
     entry.keys.push(Arc::clone(&text));

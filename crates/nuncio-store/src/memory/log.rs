@@ -13,13 +13,15 @@ pub(super) enum Log {
     Live(Vec<Event>),
     /// Of a task that has ended: one event a line.
     Ended { lines: Box<str>, count: usize },
+    /// Of a task that ended long ago: only the task is left.
+    Forgotten { count: usize },
 }
 
 impl Log {
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Live(events) => events.len(),
-            Self::Ended { count, .. } => *count,
+            Self::Ended { count, .. } | Self::Forgotten { count } => *count,
         }
     }
 
@@ -35,7 +37,7 @@ impl Log {
     pub(super) fn tail(&self, skip: usize) -> Vec<Event> {
         match self {
             Self::Live(events) => events[skip..].to_vec(),
-            Self::Ended { .. } => Vec::new(),
+            Self::Ended { .. } | Self::Forgotten { .. } => Vec::new(),
         }
     }
 
@@ -58,6 +60,7 @@ impl Log {
         let skip = usize::try_from(after).unwrap_or(usize::MAX);
         match self {
             Self::Live(events) => Ok(events.iter().skip(skip).take(limit).cloned().collect()),
+            Self::Forgotten { .. } => Ok(Vec::new()),
             Self::Ended { lines, .. } => {
                 let lines = lines.lines().zip(1..).skip(skip).take(limit);
                 lines

@@ -10,5 +10,6 @@ mod lease;
 mod log;
 mod scope;
 mod store;
+mod upkeep;
 
 pub use store::{MemoryOptions, MemoryStore};

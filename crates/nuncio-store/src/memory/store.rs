@@ -12,9 +12,9 @@ use tokio::sync::broadcast;
 use super::contents::Contents;
 use super::hearing::Hearers;
 use crate::{
-    Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Lease, ListFilter,
-    NewTask, PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage,
-    Webhook,
+    Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Imported, Lease,
+    ListFilter, NewTask, PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask,
+    Sweep, Swept, TaskPage, Webhook, WholeTask,
 };
 
 /// How much a [`MemoryStore`] keeps.
@@ -372,6 +372,25 @@ impl Store for MemoryStore {
 
     fn ping(&self) -> StoreFuture<'_, ()> {
         at_once(self.read().map(|_| ()))
+    }
+
+    fn sweep(&self, sweep: Sweep) -> StoreFuture<'_, Swept> {
+        at_once(self.change(|contents| contents.sweep(&sweep)))
+    }
+
+    fn export<'a>(
+        &'a self,
+        after: Option<&'a TaskId>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<WholeTask>> {
+        at_once(
+            self.read()
+                .and_then(|contents| contents.export(after, limit)),
+        )
+    }
+
+    fn import(&self, whole: WholeTask) -> StoreFuture<'_, Imported> {
+        at_once(self.change(|contents| contents.import(whole)))
     }
 
     fn close(&self) -> StoreFuture<'_, ()> {

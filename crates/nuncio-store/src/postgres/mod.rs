@@ -7,6 +7,7 @@
 //! processes what has been written, and hears of what they write.
 
 mod address;
+mod check;
 mod connection;
 mod failure;
 mod feed;
@@ -19,9 +20,11 @@ mod read;
 mod rows;
 mod schema;
 mod store;
+mod sweep;
 #[cfg(test)]
 mod tests;
 mod tls;
+mod transfer;
 mod write;
 mod writer;
 

@@ -15,7 +15,7 @@ pub(super) fn encode(task: &TaskId, webhook: &Webhook) -> (String, String) {
     (stored(id.as_str()).into_owned(), json::encode(&config))
 }
 
-/// Stores a webhook; `false` if there is no such task.
+/// Stores a webhook; `false` if there is no such task. Until that is done nobody removes the task.
 pub(super) async fn put(
     links: &Links,
     scope: &Scope,
@@ -28,6 +28,7 @@ pub(super) async fn put(
         "INSERT INTO nuncio.push_configs (task, id, cursor, format, body, version)
          SELECT t.number, $5, t.last, $6, $7, $8
          FROM nuncio.tasks t JOIN nuncio.scopes s ON s.number = t.scope WHERE {OF_SCOPE}
+         FOR KEY SHARE OF t
          ON CONFLICT (task, id) DO UPDATE
          SET format = excluded.format, body = excluded.body, version = excluded.version
          RETURNING task"

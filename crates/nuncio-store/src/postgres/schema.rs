@@ -12,7 +12,14 @@ use crate::StoreError;
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_tasks.sql"),
     include_str!("migrations/0002_write.sql"),
+    include_str!("migrations/0003_retention.sql"),
 ];
+
+/// How many steps there are.
+pub(super) const KNOWN: usize = MIGRATIONS.len();
+
+/// The step since which a log may be compacted.
+pub(super) const RETENTION: usize = 3;
 
 /// Whoever changes the schema holds this lock of the database: "nuncio" as a number.
 const LOCK: i64 = 0x6e75_6e63_696f;
@@ -29,7 +36,7 @@ pub(super) async fn prepare(connector: &Connector) -> Result<(), StoreError> {
     let connection = connector.open().await?;
     let client = connection.client();
     warn_of_lazy_disks(client).await?;
-    if recognise(client).await? == MIGRATIONS.len() {
+    if recognise(client).await? == KNOWN {
         return Ok(());
     }
     // A connection that ends rolls back and lets the lock go, whatever comes between.
@@ -66,8 +73,25 @@ async fn warn_of_lazy_disks(client: &Client) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Looks whether the schema is absent or one of ours that we know, and gives its version.
+///
+/// # Errors
+/// [`StoreError::Refused`] for a schema of something else or of a newer version.
+pub(super) async fn recognise(client: &Client) -> Result<usize, StoreError> {
+    let version = version(client).await?;
+    if version > KNOWN {
+        return Err(StoreError::Refused(format!(
+            "the database has version {version}, this program knows {KNOWN}: use a newer nuncio"
+        )));
+    }
+    Ok(version)
+}
+
 /// Looks whether the schema is absent or one of ours, and gives its version.
-async fn recognise(client: &Client) -> Result<usize, StoreError> {
+///
+/// # Errors
+/// [`StoreError::Refused`] for a schema of something else.
+pub(super) async fn version(client: &Client) -> Result<usize, StoreError> {
     let query = "SELECT to_regclass('nuncio.schema_version') IS NOT NULL,
         EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
                 WHERE n.nspname = 'nuncio')";
@@ -87,13 +111,7 @@ async fn recognise(client: &Client) -> Result<usize, StoreError> {
     let query = "SELECT coalesce(max(version), 0) FROM nuncio.schema_version";
     let row = client.query_one(query, &[]).await.map_err(failed)?;
     let version: i32 = row.try_get(0).map_err(failed)?;
-    let known = MIGRATIONS.len();
-    match usize::try_from(version) {
-        Ok(version) if version <= known => Ok(version),
-        _ => Err(StoreError::Refused(format!(
-            "the database has version {version}, this program knows {known}: use a newer nuncio"
-        ))),
-    }
+    Ok(usize::try_from(version).unwrap_or(0))
 }
 
 /// The secret that is there, else the fresh one, which is kept.

@@ -13,11 +13,11 @@ use super::link::Links;
 use super::options::PostgresOptions;
 use super::write::Write;
 use super::writer::Writers;
-use super::{list, push, read, schema};
+use super::{check, list, push, read, schema, sweep, transfer};
 use crate::{
-    Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Lease, ListFilter,
-    NewTask, PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage,
-    Webhook,
+    Append, Appended, Change, CheckReport, Claim, ClaimedRun, Created, Head, HeldRun, Imported,
+    Lease, ListFilter, NewTask, PageKey, PushConfigRow, SchemaReport, Scope, Store, StoreError,
+    StoreFuture, StoredTask, Sweep, Swept, TaskPage, Webhook, WholeTask,
 };
 
 /// Connections for small writes: leases, webhooks, pings.
@@ -71,6 +71,42 @@ impl PostgresStore {
             readers: Links::new(&connector, options.readers),
             feed,
         })
+    }
+
+    /// Brings the schema to the newest shape, as opening it does; gives the steps it had taken before.
+    ///
+    /// # Errors
+    /// As [`PostgresStore::open`].
+    pub async fn migrate(url: &str) -> Result<usize, StoreError> {
+        let connector = Connector::new(url, &PostgresOptions::default())?;
+        let before = schema::version(connector.open().await?.client()).await?;
+        schema::prepare(&connector).await?;
+        Ok(before)
+    }
+
+    /// Looks in which shape the schema is, without changing it.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] for a URL that does not do, and for a schema of something else;
+    /// [`StoreError::Unavailable`] if there is no database.
+    pub async fn examine(url: &str) -> Result<SchemaReport, StoreError> {
+        let connector = Connector::new(url, &PostgresOptions::default())?;
+        check::examine(&connector).await
+    }
+
+    /// Checks what is in the schema: gapless logs, snapshots that are the fold of their logs,
+    /// references that lead somewhere, totals that add up. Whether the disk is sound is for the
+    /// database's own tools to say.
+    ///
+    /// Reads one moment of it, beside the processes that serve it, and takes as long as reading all
+    /// of it does.
+    ///
+    /// # Errors
+    /// As [`PostgresStore::examine`], and [`StoreError::Refused`] for a newer version or if there is
+    /// nothing yet; what is wrong with readable data is in the report.
+    pub async fn check(url: &str) -> Result<CheckReport, StoreError> {
+        let connector = Connector::new(url, &PostgresOptions::default())?;
+        check::check(&connector).await
     }
 
     /// Reads what has been claimed; a run that somebody has taken or ended since is left out.
@@ -249,6 +285,22 @@ impl Store for PostgresStore {
             self.readers.read(sql, &[]).await?;
             Ok(())
         })
+    }
+
+    fn sweep(&self, sweep: Sweep) -> StoreFuture<'_, Swept> {
+        Box::pin(async move { sweep::part(&self.readers, &self.side, &sweep).await })
+    }
+
+    fn export<'a>(
+        &'a self,
+        after: Option<&'a TaskId>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<WholeTask>> {
+        Box::pin(transfer::export(&self.readers, after, limit))
+    }
+
+    fn import(&self, whole: WholeTask) -> StoreFuture<'_, Imported> {
+        Box::pin(async move { transfer::import(&self.side, &self.readers, whole).await })
     }
 
     fn close(&self) -> StoreFuture<'_, ()> {

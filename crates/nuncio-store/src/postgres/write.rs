@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use nuncio_protocol::{Event, TaskState, Timestamp, json};
 use tokio_postgres::Row;
 
+use super::failure::unavailable;
 use super::lease::term_ms;
 use super::push;
 use super::rows::{self, column, original, scope_texts, stored};
@@ -355,7 +356,11 @@ fn outcome(row: &Row) -> Result<Outcome, StoreError> {
     let stands = || rows::head(row, 4);
     Ok(match column::<i32>(row, 1)? {
         0 => Outcome::Written(column::<Option<i64>>(row, 6)?.unwrap_or(0) as u64),
-        1 => Outcome::Existing(original(column(row, 2)?), column(row, 3)?),
+        1 => match column::<Option<&str>>(row, 2)? {
+            Some(used_by) => Outcome::Existing(original(used_by), column(row, 3)?),
+            // The task that had the key expired between two statements: the key is free now.
+            None => return Err(unavailable("busy")),
+        },
         2 => Outcome::Conflict(stands()?),
         3 => Outcome::Missing,
         4 => Outcome::Illegal(stands()?),

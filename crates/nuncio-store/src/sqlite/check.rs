@@ -10,21 +10,7 @@ use super::connection::{file_name, open_reader};
 use super::failure::Failure;
 use super::read::{self, Snapshot, Which};
 use super::schema;
-use crate::StoreError;
-
-/// What [`check`] has found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct CheckReport {
-    /// How many tasks there are.
-    pub tasks: u64,
-    /// How many events their logs hold.
-    pub events: u64,
-    /// What is wrong, in sentences, the first hundred of them; empty if the database is sound.
-    pub problems: Vec<String>,
-}
-
-const MAX_PROBLEMS: usize = 100;
+use crate::{CheckReport, StoreError};
 
 /// Rows that point to tasks which are not there.
 const STRAYS: &[(&str, &str)] = &[
@@ -85,10 +71,11 @@ pub fn check(path: impl AsRef<Path>) -> Result<CheckReport, StoreError> {
     }
     let connection = open_reader(path)?;
     schema::recognise(&connection, path)?;
-    Ok(report(&connection)?)
+    let version = schema::version(&connection)?;
+    Ok(report(&connection, version)?)
 }
 
-fn report(connection: &Connection) -> Result<CheckReport, Failure> {
+fn report(connection: &Connection, version: usize) -> Result<CheckReport, Failure> {
     let moment = connection.unchecked_transaction()?;
     let mut report = CheckReport::default();
     let mut statement = moment.prepare("PRAGMA integrity_check(100)")?;
@@ -109,14 +96,25 @@ fn report(connection: &Connection) -> Result<CheckReport, Failure> {
     if wrong > 0 {
         report.note(format!("{wrong} totals do not add up"));
     }
-    let mut statement = moment.prepare("SELECT number, id, last, status_ms FROM tasks")?;
+    // One of an older version is checked as it is, before it is carried over.
+    let forgotten = match version < schema::RETENTION {
+        true => "0",
+        false => "forgotten",
+    };
+    let tasks = format!("SELECT number, id, last, status_ms, {forgotten} FROM tasks");
+    let mut statement = moment.prepare(&tasks)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let (number, id): (i64, String) = (row.get(0)?, row.get(1)?);
         let (last, status_ms): (i64, i64) = (row.get(2)?, row.get(3)?);
         report.tasks += 1;
-        report.events += last as u64;
-        if let Err(problem) = check_task(&moment, number, last as u64, status_ms) {
+        let forgotten: i64 = row.get(4)?;
+        report.events += (last - forgotten) as u64;
+        let checked = match forgotten {
+            0 => check_task(&moment, number, last as u64, status_ms),
+            _ => check_compacted(&moment, number, last as u64, forgotten as u64),
+        };
+        if let Err(problem) = checked {
             report.note(format!("task {id}: {problem}"));
         }
     }
@@ -154,6 +152,27 @@ fn check_task(
     Ok(())
 }
 
+/// Of a compacted log nothing is left but the task at its end.
+fn check_compacted(
+    connection: &Connection,
+    number: i64,
+    last: u64,
+    forgotten: u64,
+) -> Result<(), String> {
+    let say = |failure: Failure| StoreError::from(failure).to_string();
+    let stored = read::load(connection, &Which::Number(number)).map_err(say)?;
+    let stored = stored.ok_or("it has no scope")?;
+    let left = read::events(connection, number, 0, 1).map_err(say)?;
+    let state = stored.task.status.state;
+    if forgotten != last || !left.is_empty() || !state.is_terminal() {
+        return Err("its log is compacted, but not as that of an ended task".to_owned());
+    }
+    if stored.head.state != state {
+        return Err("the row has another state than the snapshot".to_owned());
+    }
+    Ok(())
+}
+
 /// Goes along the runs of a log and gives the last position.
 fn check_runs(connection: &Connection, number: i64) -> Result<Result<u64, String>, Failure> {
     let mut statement = connection.prepare_cached(
@@ -174,17 +193,4 @@ fn check_runs(connection: &Connection, number: i64) -> Result<Result<u64, String
         last += count as u64;
     }
     Ok(Ok(last))
-}
-
-impl CheckReport {
-    /// Whether nothing is wrong.
-    pub fn is_sound(&self) -> bool {
-        self.problems.is_empty()
-    }
-
-    fn note(&mut self, problem: String) {
-        if self.problems.len() < MAX_PROBLEMS {
-            self.problems.push(problem);
-        }
-    }
 }

@@ -176,6 +176,8 @@ fn open(path: &Path) -> Result<Connection, StoreError> {
 /// `check` looks for strays. Memory mapping stays off: a failing disk would end the process by a
 /// signal instead of an error. The writer carries the log over itself, between two batches.
 fn set_up(connection: &Connection, synchronous: &str) -> rusqlite::Result<()> {
+    // Counts for a new file only.
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.execute_batch(&format!(
         "PRAGMA synchronous = {synchronous};

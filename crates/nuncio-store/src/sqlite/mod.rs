@@ -17,10 +17,12 @@ mod read;
 mod readers;
 mod schema;
 mod store;
+mod sweep;
 #[cfg(test)]
 mod tests;
+mod transfer;
 mod writer;
 
-pub use check::{CheckReport, check};
+pub use check::check;
 pub use connection::{SqliteOptions, Synchronous};
 pub use store::SqliteStore;

@@ -16,7 +16,14 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_tasks.sql"),
     include_str!("migrations/0002_webhook_version.sql"),
     include_str!("migrations/0003_requests.sql"),
+    include_str!("migrations/0004_retention.sql"),
 ];
+
+/// The step since which a log may be compacted.
+pub(super) const RETENTION: usize = 4;
+
+/// How many steps there are.
+pub(super) const KNOWN: usize = MIGRATIONS.len();
 
 /// The format of what is stored as JSON text: A2A 1.0 as `nuncio_protocol` spells it.
 pub(super) const FORMAT: i64 = 1;
@@ -26,6 +33,22 @@ pub(super) const FORMAT: i64 = 1;
 /// # Errors
 /// [`StoreError::Refused`] for a file of something else or of a newer version.
 pub(super) fn recognise(connection: &Connection, path: &Path) -> Result<(), StoreError> {
+    recognise_any(connection, path)?;
+    let version = version(connection)?;
+    if version > KNOWN {
+        return Err(StoreError::Refused(format!(
+            "{}: the database has version {version}, this program knows {KNOWN}: use a newer nuncio",
+            file_name(path)
+        )));
+    }
+    Ok(())
+}
+
+/// Looks whether the file is empty or one of ours, of whatever version.
+///
+/// # Errors
+/// [`StoreError::Refused`] for a file of something else.
+pub(super) fn recognise_any(connection: &Connection, path: &Path) -> Result<(), StoreError> {
     let refused = |why: String| StoreError::Refused(format!("{}: {why}", file_name(path)));
     let foreign = || refused("this is not a database of nuncio".to_owned());
     let application: i32 = connection
@@ -41,12 +64,6 @@ pub(super) fn recognise(connection: &Connection, path: &Path) -> Result<(), Stor
     let empty = tables == 0 && version == 0 && application == 0;
     if application != APPLICATION_ID && !empty {
         return Err(foreign());
-    }
-    if version > MIGRATIONS.len() {
-        let known = MIGRATIONS.len();
-        return Err(refused(format!(
-            "the database has version {version}, this program knows {known}: use a newer nuncio"
-        )));
     }
     Ok(())
 }
@@ -73,7 +90,7 @@ fn take_steps(connection: &mut Connection, steps: &[&str]) -> rusqlite::Result<(
     transaction.commit()
 }
 
-fn version(connection: &Connection) -> Result<usize, StoreError> {
+pub(super) fn version(connection: &Connection) -> Result<usize, StoreError> {
     let version: i64 = connection
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .map_err(Failure::from)?;

@@ -16,11 +16,14 @@ use super::list::{self, Page};
 use super::push::{self, AdvanceCursor, DeleteConfig, PutConfig};
 use super::read::{self, Which};
 use super::readers::Readers;
+use super::sweep::{self, Reclaim, Remove};
+use super::transfer::{self, Import};
 use super::writer::Writer;
+use crate::upkeep::Found;
 use crate::{
-    Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Lease, ListFilter,
-    NewTask, PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage,
-    Webhook,
+    Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Imported, Lease,
+    ListFilter, NewTask, PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask,
+    Sweep, Swept, TaskPage, Webhook, WholeTask,
 };
 
 /// A store in a SQLite file.
@@ -281,6 +284,50 @@ impl Store for SqliteStore {
             });
             read.await
         })
+    }
+
+    fn sweep(&self, sweep: Sweep) -> StoreFuture<'_, Swept> {
+        Box::pin(async move {
+            let looked_for = sweep.clone();
+            let found = self
+                .readers
+                .run(move |connection| sweep::find(connection, &looked_for));
+            let Found { tasks, next } = found.await?;
+            let (kind, before) = (sweep.kind, sweep.before);
+            let tasks = match tasks.is_empty() {
+                true => Vec::new(),
+                false => {
+                    self.writer
+                        .run(Remove {
+                            kind,
+                            before,
+                            tasks,
+                        })
+                        .await?
+                }
+            };
+            Ok(Swept { tasks, next })
+        })
+    }
+
+    fn reclaim(&self) -> StoreFuture<'_, bool> {
+        Box::pin(self.writer.run(Reclaim))
+    }
+
+    fn export<'a>(
+        &'a self,
+        after: Option<&'a TaskId>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<WholeTask>> {
+        let after = after.cloned();
+        Box::pin(
+            self.readers
+                .run(move |connection| transfer::export(connection, after.as_ref(), limit)),
+        )
+    }
+
+    fn import(&self, whole: WholeTask) -> StoreFuture<'_, Imported> {
+        Box::pin(async move { self.writer.run(Import::new(whole)?).await })
     }
 
     fn close(&self) -> StoreFuture<'_, ()> {

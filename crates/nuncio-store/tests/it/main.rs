@@ -10,4 +10,5 @@ mod kills;
 mod memory;
 mod nats;
 mod postgres;
+mod postgres_upkeep;
 mod sqlite;

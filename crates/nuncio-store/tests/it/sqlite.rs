@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use nuncio_protocol::TaskState;
 use nuncio_store::{
-    Created, OpenOptions, SqliteOptions, SqliteStore, Store, StoreError, Synchronous, check,
-    open as open_url,
+    Created, OpenOptions, SqliteOptions, SqliteStore, Store, StoreError, Sweep, SweepKind,
+    Synchronous, check, open as open_url,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::contract::{Shared, contract};
-use crate::draft::{Draft, key, lease, scope, webhook};
+use crate::draft::{Draft, at, key, lease, scope, webhook};
 
 async fn open() -> Option<(Shared, TempDir)> {
     let folder = TempDir::new().unwrap();
@@ -184,6 +184,7 @@ async fn a_database_of_the_first_version_is_carried_over() {
     older
         .execute_batch(
             "ALTER TABLE push_configs DROP COLUMN version; DROP TABLE requests;
+             DROP INDEX keys_by_task; ALTER TABLE tasks DROP COLUMN forgotten;
              PRAGMA user_version = 1",
         )
         .unwrap();
@@ -388,4 +389,78 @@ async fn a_url_names_a_store() {
         let refused = open_url(url, OpenOptions::default()).await.unwrap_err();
         assert!(matches!(refused, StoreError::Refused(_)), "{url}");
     }
+}
+
+async fn sweep_all(store: &dyn Store, kind: SweepKind) -> usize {
+    let (mut count, mut from) = (0, None);
+    loop {
+        let before = at(1_000_000);
+        let part = Sweep {
+            kind,
+            before,
+            from,
+            limit: 50,
+        };
+        let swept = store.sweep(part).await.unwrap();
+        count += swept.tasks.len();
+        from = swept.next;
+        if from.is_none() {
+            return count;
+        }
+    }
+}
+
+/// What expired tasks took is given back, and the database is sound before and after.
+#[tokio::test]
+async fn the_file_shrinks_when_tasks_expire() {
+    const TASKS: usize = 2_500;
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("nuncio.db");
+    let store = open_at(&path);
+    for n in 0..TASKS {
+        let mut draft = Draft::new("ada", &format!("t{n}"), n as i64);
+        draft.artifact("a", &"x".repeat(2_000));
+        let mut new = draft.create();
+        new.idempotency = Some(key(&format!("k{n}"), 1));
+        store.create(new).await.unwrap();
+        if n % 10 > 0 {
+            store.append(draft.complete(n as i64)).await.unwrap();
+        }
+    }
+    let ended = TASKS - TASKS / 10;
+    assert_eq!(sweep_all(&store, SweepKind::Compact).await, ended);
+    assert_eq!(check(&path).unwrap().problems, [""; 0]);
+    let compacted = check(&path).unwrap();
+    let events = (TASKS / 10 * 2) as u64;
+    assert_eq!((compacted.tasks, compacted.events), (TASKS as u64, events));
+    store.close().await.unwrap();
+    let full = path.metadata().unwrap().len();
+
+    let store = open_at(&path);
+    assert_eq!(sweep_all(&store, SweepKind::Expire).await, ended);
+    while store.reclaim().await.unwrap() {}
+    store.close().await.unwrap();
+    let shrunk = path.metadata().unwrap().len();
+    assert!(shrunk * 3 < full, "{shrunk} of {full}");
+    let report = check(&path).unwrap();
+    assert_eq!(report.problems, [""; 0]);
+    assert_eq!(report.tasks, (TASKS / 10) as u64);
+}
+
+/// A log that is lost is not taken for one that has been compacted.
+#[tokio::test]
+async fn a_lost_log_is_no_compacted_one() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("nuncio.db");
+    filled(&path).await;
+    let connection = Connection::open(&path).unwrap();
+    connection
+        .execute_batch("DELETE FROM log WHERE slot >> 32 = 1")
+        .unwrap();
+    let problems = check(&path).unwrap().problems;
+    assert_eq!(problems, ["task t0: the log ends at 0, the row says 3"]);
+    connection
+        .execute_batch("UPDATE tasks SET forgotten = 1 WHERE number = 1")
+        .unwrap();
+    assert_eq!(check(&path).unwrap().problems.len(), 1);
 }

@@ -5,6 +5,7 @@ pub(crate) mod listing;
 pub(crate) mod push;
 pub(crate) mod races;
 pub(crate) mod replicas;
+pub(crate) mod upkeep;
 pub(crate) mod writing;
 
 use std::sync::Arc;
@@ -59,6 +60,14 @@ macro_rules! contract {
             races::one_of_two_appends_wins,
             races::one_of_many_creates_is_new,
             races::cancel_against_completion,
+            upkeep::ended_tasks_expire_with_all_that_is_theirs,
+            upkeep::a_sweep_goes_on_where_it_stopped,
+            upkeep::a_compacted_log_leaves_the_task,
+            upkeep::a_log_that_a_webhook_needs_is_kept,
+            upkeep::reclaiming_comes_to_an_end,
+            upkeep::tasks_move_whole,
+            upkeep::importing_again_changes_nothing,
+            upkeep::what_does_not_fit_is_not_imported,
         );
     };
     (@ $open:path; $($module:ident::$case:ident,)+) => {$(
