@@ -113,7 +113,8 @@ impl Engine {
     /// Takes up runs that an earlier process left: resumes what can be, ends the rest as FAILED.
     /// On a store that other processes share, only those whose lease is over.
     ///
-    /// To be called once all agents are hosted, before the first request.
+    /// To be called once all agents are hosted; requests may be served meanwhile. Whoever asks for
+    /// such a task before it is taken up sees it as it was left, and then what becomes of it.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read or written.

@@ -93,8 +93,7 @@ impl HostedAgent {
             let read = self.core.store.events(&cell.scope, &cell.id, at, limit);
             let events = read.await.map_err(|error| store_error(&error))?;
             if events.is_empty() {
-                let gap = "the events after this position are no longer kept; subscribe anew";
-                return Err(A2aError::invalid_field("Last-Event-ID", gap));
+                return Err(gap(&cell.id));
             }
             for event in &events {
                 at = event.position.unwrap_or(at + 1);
@@ -232,6 +231,13 @@ pub(crate) fn ended(task: &Task) -> A2aError {
     )
     .with("taskId", task.id.as_str())
     .with("state", state)
+}
+
+/// The events that a stream was to go on with have expired, which happens to ended tasks only.
+pub(crate) fn gap(task: &nuncio_protocol::TaskId) -> A2aError {
+    let message = "the events after this position are no longer kept; the task has ended: \
+                   get it with GetTask instead of following it";
+    A2aError::invalid_field("Last-Event-ID", message).with("taskId", task.as_str())
 }
 
 fn not_cancelable(task: &Task) -> A2aError {

@@ -24,6 +24,7 @@ mod request;
 mod run;
 mod send;
 mod settings;
+mod sweep;
 mod system;
 
 pub use agent::{Agent, AgentError, AgentInfo, Input, Outcome, Pause, PauseReason, RunFuture};
@@ -32,4 +33,5 @@ pub use delivery::{Deliverer, DeliverySettings};
 pub use engine::{Engine, Environment};
 pub use hosted::HostedAgent;
 pub use settings::Settings;
+pub use sweep::Retention;
 pub use system::{RandomIds, SystemClock};

@@ -10,6 +10,7 @@ use nuncio_protocol::{
 
 use crate::cell::{Cell, Recent, Unstored};
 use crate::engine::{Core, store_error};
+use crate::hosted::gap;
 
 /// Why a stream was opened, which decides when it ends (OP-STRM-04, OP-SUB-05).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,10 +107,7 @@ impl Reader {
                         .events(&self.cell.scope, &self.cell.id, self.cursor, FETCH);
                 let events = read.await.map_err(|error| store_error(&error))?;
                 if events.is_empty() {
-                    return Err(A2aError::new(
-                        ErrorKind::Internal,
-                        "events of this task are gone",
-                    ));
+                    return Err(gap(&self.cell.id));
                 }
                 self.fetched.extend(events);
             }

@@ -16,9 +16,14 @@ const CLAIM: usize = 100;
 
 impl Core {
     /// Takes up every run that may be claimed; gives their number.
+    ///
+    /// Page by page, so that it may go on beside requests; ends early when the engine drains.
     pub(crate) async fn recover(self: &Arc<Self>, claim: Claim) -> Result<usize, StoreError> {
         let mut taken = 0;
         loop {
+            if self.is_draining() {
+                return Ok(taken);
+            }
             let claimed = self.store.claim_expired(self.lease(), claim, CLAIM).await?;
             let count = claimed.len();
             for run in claimed {

@@ -12,5 +12,6 @@ mod list;
 mod push;
 mod recovery;
 mod replicas;
+mod retention;
 mod send;
 mod stream;

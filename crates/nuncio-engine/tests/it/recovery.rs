@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use nuncio_engine::Settings;
 use nuncio_protocol::AgentService as _;
-use nuncio_protocol::{Role, SendMessageConfiguration, TaskState};
-use nuncio_store::{MemoryOptions, MemoryStore, Store};
+use nuncio_protocol::{Role, SendMessageConfiguration, StreamResponse, TaskState};
+use nuncio_store::{MemoryOptions, MemoryStore, NewTask, Store};
 use nuncio_testkit::{
-    Bed, Behaviour, TestAgent, artifact_text, call, send, sent_task, text_message,
+    Bed, Behaviour, FaultyStore, TestAgent, artifact_text, call, collect, send, sent_task,
+    text_message, texts,
 };
 
 fn store() -> Arc<dyn Store> {
@@ -246,4 +247,159 @@ async fn draining_gives_up_what_takes_too_long() {
         after.task(&task.id).await.status.state,
         TaskState::Completed
     );
+}
+
+/// R16: orphans are taken up beside requests, and whoever looked at one before hears of its end.
+#[tokio::test(start_paused = true)]
+async fn whoever_follows_an_orphan_hears_what_becomes_of_it() {
+    let store = store();
+    let before = bed(&store, TestAgent::new(Behaviour::Hold));
+    let task = before.start("m1", "go").await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let after = bed(&store, TestAgent::new(Behaviour::Hold));
+    let request = nuncio_protocol::SubscribeToTaskRequest::new(task.id.clone());
+    let followed = after.agent.subscribe_to_task(call("alice"), request).await;
+    let followed = tokio::spawn(collect(followed.unwrap()));
+    let waiting = tokio::spawn({
+        let agent = Arc::clone(&after.agent);
+        async move {
+            agent
+                .send_message(call("alice"), send(text_message("m1", "go")))
+                .await
+        }
+    });
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert!(!followed.is_finished() && !waiting.is_finished());
+    assert_eq!(after.engine.recover().await.unwrap(), 1);
+    let events = texts(&followed.await.unwrap());
+    assert_eq!(events, ["task working", "failed"]);
+    let waited = sent_task(waiting.await.unwrap().unwrap());
+    assert_eq!(waited.status.state, TaskState::Failed);
+}
+
+/// A message that reaches an orphan before it is taken up is answered by the run that takes it up.
+#[tokio::test(start_paused = true)]
+async fn a_message_to_an_orphan_is_answered() {
+    let store = store();
+    let before = bed(&store, TestAgent::new(Behaviour::Hold).resumable());
+    let task = before.start("m1", "one").await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    let after = Arc::new(bed(&store, TestAgent::new(Behaviour::Echo).resumable()));
+    let second = tokio::spawn({
+        let (after, task) = (Arc::clone(&after), task.clone());
+        async move { after.answer("m2", &task, "two").await }
+    });
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert_eq!(after.engine.recover().await.unwrap(), 1);
+    let done = second.await.unwrap();
+    assert_eq!(done.status.state, TaskState::Completed);
+    assert_eq!(artifact_text(&done), "onetwo");
+}
+
+/// R16: more than one page of orphans, and none is taken up a second time while it runs.
+#[tokio::test(start_paused = true)]
+async fn what_has_been_taken_up_is_not_taken_up_again() {
+    const CUT_OFF: usize = 250;
+    let store = Arc::new(FaultyStore::new(store()));
+    for n in 0..CUT_OFF {
+        let cut_off = left_behind(n, TaskState::Working);
+        store.create(cut_off).await.unwrap();
+    }
+    let shared: Arc<dyn Store> = Arc::clone(&store) as _;
+    let after = bed(&shared, TestAgent::new(Behaviour::Hold).resumable());
+    assert_eq!(after.engine.recover().await.unwrap(), CUT_OFF);
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    assert_eq!(after.engine.running(), CUT_OFF);
+    let before = store.writes.load(Ordering::SeqCst);
+    for _ in 0..3 {
+        assert_eq!(after.engine.recover().await.unwrap(), 0);
+    }
+    let writes = store.writes.load(Ordering::SeqCst) - before;
+    assert_eq!(writes, 3, "one claim each, which finds none");
+    assert_eq!(after.engine.running(), CUT_OFF);
+}
+
+const TASKS: usize = 20_000;
+const ORPHANS: usize = 2_000;
+
+/// R16 in its short form: taking up costs as much as there are orphans, not as there are tasks.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn r16_taking_up_looks_at_orphans_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = nuncio_store::SqliteOptions {
+        synchronous: nuncio_store::Synchronous::Normal,
+        ..Default::default()
+    };
+    let sqlite = nuncio_store::SqliteStore::open(folder.path().join("nuncio.db"), options);
+    let store = Arc::new(FaultyStore::new(Arc::new(sqlite.unwrap())));
+    fill(&store).await;
+    let shared: Arc<dyn Store> = Arc::clone(&store) as _;
+    let after = bed(&shared, TestAgent::new(Behaviour::Hold));
+    let filled = store.writes.load(Ordering::SeqCst);
+    assert_eq!(after.engine.recover().await.unwrap(), ORPHANS);
+    let count = async |state| {
+        let mut request = nuncio_protocol::ListTasksRequest::default();
+        (request.status, request.page_size) = (Some(state), Some(1));
+        let listed = after.agent.list_tasks(call("alice"), request).await;
+        listed.unwrap().total_size as usize
+    };
+    while after.engine.running() > 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(count(TaskState::Working).await, 0);
+    assert_eq!(count(TaskState::Failed).await, ORPHANS);
+    assert_eq!(count(TaskState::Completed).await, TASKS - ORPHANS);
+    let writes = store.writes.load(Ordering::SeqCst) - filled;
+    // A claim for each hundred and one that finds none; an end for each.
+    assert_eq!(writes, ORPHANS / 100 + 1 + ORPHANS);
+    shared.close().await.unwrap();
+}
+
+/// Tasks of an earlier process: most have ended, some were cut off.
+async fn fill(store: &Arc<FaultyStore>) {
+    let fillers: Vec<_> = (0..64)
+        .map(|filler| {
+            let store = Arc::clone(store);
+            tokio::spawn(async move {
+                for n in (filler..TASKS).step_by(64) {
+                    let state = match n % (TASKS / ORPHANS) {
+                        0 => TaskState::Working,
+                        _ => TaskState::Completed,
+                    };
+                    store.create(left_behind(n, state)).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for filler in fillers {
+        filler.await.unwrap();
+    }
+}
+
+fn left_behind(n: usize, state: TaskState) -> NewTask {
+    let at = nuncio_protocol::Timestamp::from_unix_ms(1_700_000_000_000 + n as i64);
+    let status = nuncio_protocol::TaskStatus::new(state, at);
+    let id = format!("t{n:06}");
+    let mut task = nuncio_protocol::Task::new(id.as_str().into(), "context".into(), status);
+    task.history = vec![text_message(&format!("m{n}"), "go")];
+    let first = StreamResponse::Task(task.clone());
+    NewTask {
+        scope: nuncio_store::Scope {
+            workspace: "default".into(),
+            agent: "agent".into(),
+            caller: "alice".into(),
+        },
+        context: "context".into(),
+        events: vec![nuncio_protocol::Event::new(Some(1), first)],
+        task: Arc::new(task),
+        snapshot: state.is_terminal(),
+        idempotency: None,
+        lease: (!state.is_terminal()).then(|| nuncio_store::Lease {
+            owner: "an earlier process".into(),
+            term: Duration::from_secs(3_600),
+        }),
+        checkpoint: None,
+        request: None,
+        push_config: None,
+    }
 }

@@ -19,6 +19,7 @@ pub(crate) fn check(config: &Config, insecure: bool) -> (Vec<Fault>, Vec<String>
     found.store(config);
     found.engine(config);
     found.webhooks(config);
+    found.retention(config);
     found.auth(config);
     found.log(config);
     found.agents(config);
@@ -219,6 +220,11 @@ impl Found {
             webhooks.concurrency as u64,
             1..=10_000,
         );
+    }
+
+    fn retention(&mut self, config: &Config) {
+        let seconds = config.retention.sweep_seconds;
+        self.range("retention.sweep_seconds", seconds, 1..=86_400);
     }
 
     fn networks(&mut self, path: &str, networks: &[String]) {

@@ -11,6 +11,7 @@ mod engine;
 mod load;
 mod origin;
 mod refusal;
+mod retention;
 mod server;
 mod webhooks;
 
@@ -29,6 +30,7 @@ pub(crate) use dump::dump;
 pub(crate) use engine::EngineConfig;
 pub(crate) use load::{Loaded, Sources, load};
 pub(crate) use refusal::{Refusal, Refusals};
+pub(crate) use retention::RetentionConfig;
 pub(crate) use server::{LogConfig, LogFormat, ServerConfig, StoreConfig, TlsConfig, network};
 pub(crate) use webhooks::WebhooksConfig;
 
@@ -46,6 +48,8 @@ pub(crate) struct Config {
     pub(crate) engine: EngineConfig,
     /// Calling those who want to be told of their tasks.
     pub(crate) webhooks: WebhooksConfig,
+    /// How long what has ended is kept.
+    pub(crate) retention: RetentionConfig,
     /// What is logged, to stderr.
     pub(crate) log: LogConfig,
     /// The agents; an echo agent if there is none.

@@ -699,7 +699,14 @@ fn the_examples_are_accepted() {
 fn the_schema_knows_every_section() {
     let schema: serde_json::Value = serde_json::from_str(&Config::schema()).unwrap();
     for section in [
-        "server", "store", "auth", "engine", "webhooks", "log", "agents",
+        "server",
+        "store",
+        "auth",
+        "engine",
+        "webhooks",
+        "retention",
+        "log",
+        "agents",
     ] {
         assert!(schema["properties"][section].is_object(), "{section}");
     }

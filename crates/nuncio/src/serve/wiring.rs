@@ -35,12 +35,6 @@ pub(crate) async fn serve(config: &Config, workers: &Workers) -> Outcome {
     let kept = config.store_url() != "memory:";
     let administration = Agents::start(config, &engine, kept)?;
     let agents = administration.switchboard().ids();
-    let recovered = engine.recover().await;
-    let recovered = recovered
-        .map_err(|error| Failure::internal(format!("failed to take up earlier tasks: {error}")))?;
-    if recovered > 0 {
-        tracing::info!(runs = recovered, "took up what an earlier process left");
-    }
     let server = Server::new(
         settings(config)?,
         admission::authenticator(config)?,
@@ -54,7 +48,15 @@ pub(crate) async fn serve(config: &Config, workers: &Workers) -> Outcome {
     let shutdown = CancellationToken::new();
     let maintained = tokio::spawn({
         let (engine, shutdown) = (engine.clone(), shutdown.clone());
-        async move { engine.maintain(shutdown).await }
+        async move {
+            let maintained = engine.maintain(shutdown.clone());
+            tokio::join!(maintained, take_up(&engine, &shutdown));
+        }
+    });
+    let swept = tokio::spawn({
+        let (engine, shutdown) = (engine.clone(), shutdown.clone());
+        let retention = config.retention.settings();
+        async move { engine.keep(retention, shutdown).await }
     });
     // Runs that end while the server stops are still told, so that it outlives them.
     let quiet = CancellationToken::new();
@@ -84,7 +86,7 @@ pub(crate) async fn serve(config: &Config, workers: &Workers) -> Outcome {
         }
         shutdown.cancel();
         quiet.cancel();
-        let _ = maintained.await;
+        let _ = tokio::join!(maintained, swept);
         if let Some(delivered) = delivered {
             let _ = delivered.await;
         }
@@ -100,6 +102,21 @@ pub(crate) async fn serve(config: &Config, workers: &Workers) -> Outcome {
     }
     tracing::info!("stopped");
     Ok(())
+}
+
+/// Takes up what an earlier process left, however many tasks that are: requests are served meanwhile.
+async fn take_up(engine: &Engine, shutdown: &CancellationToken) {
+    loop {
+        match engine.recover().await {
+            Ok(0) => return,
+            Ok(runs) => return tracing::info!(runs, "took up what an earlier process left"),
+            Err(error) => tracing::warn!(%error, "failed to take up earlier tasks; trying again"),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_secs(1)) => {}
+            () = shutdown.cancelled() => return,
+        }
+    }
 }
 
 /// Passes the first signal on, and is over with the second.

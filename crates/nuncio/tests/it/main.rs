@@ -25,6 +25,7 @@ mod keep;
 mod memorylake;
 mod packaging;
 mod postgres;
+mod retention;
 mod secure;
 mod send;
 mod serve;
