@@ -21,7 +21,9 @@ pub use memory::{MemoryOptions, MemoryStore};
 pub use open::{OpenOptions, is_shared, open, shown_url};
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use report::{CheckReport, SchemaReport};
-pub use sqlite::{SqliteOptions, SqliteStore, Synchronous, check};
+pub use sqlite::{
+    SqliteOptions, SqliteStore, Synchronous, backup, check, examine, migrate, restore,
+};
 pub use types::{
     Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Idempotency, Lease,
     LeaseChange, ListFilter, NewTask, PageKey, PushConfigRow, Scope, Store, StoreError,

@@ -69,6 +69,9 @@ pub(crate) enum Command {
     /// Look after a server's database
     #[command(subcommand)]
     Db(DbCommand),
+    /// Look before a newer program takes over a server's data
+    #[command(subcommand)]
+    Upgrade(UpgradeCommand),
     /// Make keys: for callers, and for signing cards
     #[command(subcommand)]
     Keys(KeysCommand),
@@ -250,6 +253,42 @@ pub(crate) enum TaskCommand {
     #[command(help_template = TEMPLATE, before_help = "Examples:
   nuncio task subscribe -a http://127.0.0.1:8080 --stream TASK")]
     Subscribe(TaskSubscribeArguments),
+    /// Write all tasks of a store as JSON lines, with logs, keys and webhooks
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio task export nuncio-data > tasks.jsonl
+  nuncio task export backup.db --out tasks.jsonl")]
+    Export(TaskExportArguments),
+    /// Store the tasks that `task export` has written; again if need be
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio task import tasks.jsonl nuncio-data
+  nuncio task import - sqlite:/var/lib/nuncio/nuncio.db < tasks.jsonl")]
+    Import(TaskImportArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskExportArguments {
+    /// The store: a URL as in the configuration, a database file, or a data folder
+    #[arg(value_name = "STORE")]
+    pub(crate) store: String,
+    /// The new file to write [default: stdout]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write the secrets of webhooks too; whoever reads them can call in your name
+    #[arg(long)]
+    pub(crate) with_secrets: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskImportArguments {
+    /// What was written; `-` reads stdin
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// The store: a URL as in the configuration, a database file, or a data folder
+    #[arg(value_name = "STORE")]
+    pub(crate) store: String,
+    /// The form of the output [default: text]
+    #[arg(short, long, value_name = "FORMAT", value_enum)]
+    pub(crate) output: Option<OutputFormat>,
 }
 
 #[derive(Debug, Args)]
@@ -436,15 +475,79 @@ pub(crate) struct ConfigDumpArguments {
 pub(crate) enum DbCommand {
     /// Check a database: exit code 0 if it is intact, 1 if not
     #[command(help_template = TEMPLATE, before_help = "Examples:
-  nuncio db check nuncio-data/nuncio.db")]
-    Check(DbCheckArguments),
+  nuncio db check nuncio-data/nuncio.db
+  nuncio db check postgres://nuncio@db.example/nuncio")]
+    Check(DbPathArguments),
+    /// Bring a database to the shape that this program knows, as serving it would
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio db migrate nuncio-data
+  nuncio db migrate postgres://nuncio@db.example/nuncio")]
+    Migrate(DbPathArguments),
+    /// Copy a database into a file, while it is served or not
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio db backup nuncio-data /backup/nuncio-2026-01-31.db")]
+    Backup(DbBackupArguments),
+    /// Check a backup and put it in the place of a database that is not being served
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio db restore /backup/nuncio-2026-01-31.db nuncio-data")]
+    Restore(DbRestoreArguments),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct DbCheckArguments {
+pub(crate) struct DbPathArguments {
+    /// The database file, the data folder that holds `nuncio.db`, or the URL of a PostgreSQL database
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+    /// The form of the output [default: text]
+    #[arg(short, long, value_name = "FORMAT", value_enum)]
+    pub(crate) output: Option<OutputFormat>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DbBackupArguments {
     /// The database file, or the data folder that holds `nuncio.db`
     #[arg(value_name = "PATH")]
     pub(crate) path: PathBuf,
+    /// The new file; keys and agents in the data folder are not in it
+    #[arg(value_name = "BACKUP")]
+    pub(crate) backup: PathBuf,
+    /// The form of the output [default: text]
+    #[arg(short, long, value_name = "FORMAT", value_enum)]
+    pub(crate) output: Option<OutputFormat>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DbRestoreArguments {
+    /// The backup
+    #[arg(value_name = "BACKUP")]
+    pub(crate) backup: PathBuf,
+    /// The database file, or the data folder, which is made if it is not there
+    #[arg(value_name = "PATH")]
+    pub(crate) path: PathBuf,
+    /// Replace the database that is there
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// The form of the output [default: text]
+    #[arg(short, long, value_name = "FORMAT", value_enum)]
+    pub(crate) output: Option<OutputFormat>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum UpgradeCommand {
+    /// Say what serving with this program would do: exit code 0 if it would start, 1 if not
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio upgrade check --config nuncio.toml")]
+    Check(UpgradeCheckArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct UpgradeCheckArguments {
+    /// The server's TOML file; without it the defaults are examined
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// The form of the output [default: text]
+    #[arg(short, long, value_name = "FORMAT", value_enum)]
+    pub(crate) output: Option<OutputFormat>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -15,6 +15,7 @@ mod doctor;
 mod keys;
 mod logging;
 mod outcome;
+mod portable;
 mod serve;
 mod signals;
 mod surroundings;
@@ -25,7 +26,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
 
-use arguments::{Arguments, CardCommand, Command, ConfigCommand, DbCommand, KeysCommand};
+use arguments::{Arguments, CardCommand, Command, ConfigCommand, KeysCommand, UpgradeCommand};
 use outcome::{Failure, Outcome};
 use surroundings::Surroundings;
 
@@ -62,7 +63,10 @@ fn dispatch(command: Command, surroundings: &Surroundings) -> Outcome {
             configuration::dump(&arguments, surroundings)
         }
         Command::Config(ConfigCommand::Schema) => configuration::schema(),
-        Command::Db(DbCommand::Check(arguments)) => database::check(&arguments),
+        Command::Db(command) => database::run(&command),
+        Command::Upgrade(UpgradeCommand::Check(arguments)) => {
+            doctor::upgrade_check(&arguments, surroundings)
+        }
         Command::Keys(KeysCommand::Create(arguments)) => keys::create(&arguments),
         Command::Completion(arguments) => completion(&arguments),
         Command::Version(arguments) => version::run(&arguments),

@@ -112,7 +112,7 @@ fn private_folder(path: &Path) -> std::io::Result<()> {
 }
 
 /// SQLite gives the files beside the database the permissions of the database.
-fn private_file(path: &Path) -> std::io::Result<File> {
+pub(super) fn private_file(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     #[cfg(unix)]

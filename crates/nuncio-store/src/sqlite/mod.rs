@@ -8,6 +8,7 @@ mod append;
 mod batch;
 mod check;
 mod connection;
+mod copy;
 mod create;
 mod failure;
 mod lease;
@@ -25,4 +26,5 @@ mod writer;
 
 pub use check::check;
 pub use connection::{SqliteOptions, Synchronous};
+pub use copy::{backup, examine, migrate, restore};
 pub use store::SqliteStore;

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 mod contract;
+mod copies;
 mod database;
 mod draft;
 mod folding;

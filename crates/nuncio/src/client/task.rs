@@ -22,6 +22,9 @@ pub(crate) fn task(command: TaskCommand, around: &Surroundings) -> Outcome {
         TaskCommand::List(arguments) => list(arguments, around),
         TaskCommand::Cancel(arguments) => cancel(arguments, around),
         TaskCommand::Subscribe(arguments) => subscribe(arguments, around),
+        // These work on a store, without an agent.
+        TaskCommand::Export(arguments) => crate::portable::export(&arguments),
+        TaskCommand::Import(arguments) => crate::portable::import(&arguments),
     }
 }
 

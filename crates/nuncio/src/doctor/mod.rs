@@ -10,6 +10,7 @@ mod interfaces;
 mod local;
 mod outside;
 mod report;
+mod upgrade;
 
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ use crate::arguments::DoctorArguments;
 use crate::client::{ClientOptions, Groundwork, block_on, read_keys, said};
 use crate::outcome::{Failure, Outcome};
 use crate::surroundings::Surroundings;
+
+pub(crate) use upgrade::upgrade_check;
 
 use outside::Visit;
 use report::Report;

@@ -68,7 +68,7 @@ impl Connection {
     /// Whether the server has let go of it.
     fn is_closed(&self) -> bool {
         let mut byte = [0];
-        matches!(self.stream.try_read(&mut byte), Ok(_))
+        self.stream.try_read(&mut byte).is_ok()
     }
 
     async fn write(&mut self, head: &str, body: &str) {

@@ -13,6 +13,7 @@ mod compliance;
     reason = "shared with the tests of the store, which use all of it"
 )]
 mod database;
+mod db;
 mod debug;
 mod doctor;
 mod drain;
@@ -24,6 +25,7 @@ mod interaction;
 mod keep;
 mod memorylake;
 mod packaging;
+mod portable;
 mod postgres;
 mod retention;
 mod secure;

@@ -4,7 +4,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support::nuncio;
+use crate::support::{Process, nuncio};
 
 const UNIT: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -106,11 +106,7 @@ fn a_supervisor_is_told_ready_alive_and_stopping() {
         .args(["serve", "--listen", "127.0.0.1:0"])
         .env("NOTIFY_SOCKET", &socket)
         .env("WATCHDOG_USEC", "100000");
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut child = Process::start(command.stdout(Stdio::piped()).stderr(Stdio::null()));
     assert_eq!(next(), "READY=1");
     for _ in 0..5 {
         assert_eq!(next(), "WATCHDOG=1");

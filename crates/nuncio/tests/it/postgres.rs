@@ -1,17 +1,27 @@
 //! Tasks in PostgreSQL: one setting, and several servers may share them.
 
-use crate::database::Database;
-use crate::support::{Server, nuncio, run};
+use std::path::Path;
 
-/// `store.url` is all that changes; what one server has taken another serves, and goes on with.
-#[test]
-fn servers_share_a_database() {
+use tokio::runtime::Runtime;
+
+use crate::database::Database;
+use crate::support::{Said, Server, nuncio, run};
+
+/// An empty database, and what drives connections to it; `None` if PostgreSQL is to be left out.
+fn a_database() -> Option<(Runtime, Database)> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
         .build()
         .unwrap();
-    let Some(database) = runtime.block_on(Database::new()) else {
+    let database = runtime.block_on(Database::new())?;
+    Some((runtime, database))
+}
+
+/// `store.url` is all that changes; what one server has taken another serves, and goes on with.
+#[test]
+fn servers_share_a_database() {
+    let Some((_runtime, database)) = a_database() else {
         return;
     };
     let config = std::fs::read_to_string(crate::support::example("damaged-order")).unwrap();
@@ -50,4 +60,121 @@ fn a_database_that_is_not_there_is_told() {
     let reason = "failed to open the store postgres://127.0.0.1:1/nuncio: the store is unavailable";
     assert!(said.err.contains(reason), "{}", said.err);
     assert!(!said.err.contains("s3cret"), "{}", said.err);
+}
+
+fn said(folder: &Path, words: &[&str]) -> Said {
+    let mut command = nuncio(folder);
+    command.args(words);
+    run(command, "")
+}
+
+/// Tasks of a file move into a database, and a server goes on with them there; what stays theirs is
+/// what is looked after from here.
+#[test]
+fn tasks_move_from_a_file_into_a_database() {
+    let Some((runtime, database)) = a_database() else {
+        return;
+    };
+    let example = std::fs::read_to_string(crate::support::example("damaged-order")).unwrap();
+    let server = Server::configured(&example);
+    let waiting = server.send(&["Order ORD-1042 arrived damaged"]).exits(0);
+    let (task, context) = (waiting.field("Task ID"), waiting.field("Context ID"));
+    let other = server.send(&["Order ORD-1042 came in pieces"]).exits(0);
+    let other = other.field("Task ID");
+    let more = ["--task-id", &other, "--text", "see", "--text", "this"];
+    server.send(&more).exits(0);
+    let kept = server.crash();
+    let folder = kept.path();
+    let url = database.url();
+
+    let upgrade = format!("[store]\nurl = \"{url}\"\n");
+    std::fs::write(folder.join("upgrade.toml"), upgrade).unwrap();
+    let foretold = || said(folder, &["upgrade", "check", "--config", "upgrade.toml"]).exits(0);
+    assert!(foretold().out.contains("a start would make it"));
+    let nothing = said(folder, &["db", "check", &url]).exits(1);
+    assert!(nothing.err.contains("no schema nuncio"), "{nothing:?}");
+    let made = said(folder, &["db", "migrate", &url, "-o", "json"]).exits(0);
+    assert_eq!(made.json()["versionBefore"], 0);
+    assert!(foretold().out.contains("nothing to carry over"));
+
+    let text = said(folder, &["task", "export", "nuncio-data"])
+        .exits(0)
+        .out;
+    std::fs::write(folder.join("tasks.jsonl"), &text).unwrap();
+    let import = || {
+        said(
+            folder,
+            &["task", "import", "tasks.jsonl", &url, "-o", "json"],
+        )
+        .exits(0)
+    };
+    assert_eq!(import().json()["imported"], 2);
+    assert_eq!(import().json()["alreadyThere"], 2);
+    let checked = said(folder, &["db", "check", &url, "-o", "json"]).exits(0);
+    let checked = checked.json();
+    assert_eq!(
+        (&checked["state"], &checked["tasks"]),
+        (&"intact".into(), &2.into())
+    );
+    assert!(!checked.to_string().contains(&database.password()));
+
+    let server = Server::configured(&format!("{example}\n[store]\nurl = \"{url}\"\n"));
+    let done = server.run(&["task", "get"], &[&other]).exits(0);
+    assert_eq!(done.field("State"), "COMPLETED");
+    let answer = ["--context-id", &context, "--text", "see", "--text", "this"];
+    let done = server.send(&answer).exits(0);
+    assert_eq!(
+        (done.field("Task ID"), done.field("State")),
+        (task, "COMPLETED".to_owned()),
+        "it goes on there"
+    );
+    // And back, from a database that is being served: what was done there is in it.
+    let back = said(folder, &["task", "export", &url, "--out", "back.jsonl"]);
+    back.exits(0);
+    let moved = said(
+        folder,
+        &["task", "import", "back.jsonl", "back.db", "-o", "json"],
+    )
+    .exits(0);
+    assert_eq!(moved.json()["imported"], 2);
+    let again = said(folder, &["task", "import", "tasks.jsonl", &url]).exits(1);
+    assert!(again.err.contains("another state of it"), "{again:?}");
+
+    let damage = "DELETE FROM nuncio.log WHERE first = 1";
+    runtime.block_on(async {
+        let client = database.client().await;
+        client.batch_execute(damage).await.unwrap();
+    });
+    let damaged = said(folder, &["db", "check", &url]).exits(1);
+    assert!(damaged.out.contains("Problem: task "), "{damaged:?}");
+    assert!(
+        damaged.err.contains("PostgreSQL's own tools"),
+        "{damaged:?}"
+    );
+    assert!(!damaged.err.contains(&database.password()), "{damaged:?}");
+}
+
+/// What has expired is gone for all servers, whichever of them has swept it.
+#[test]
+fn an_expired_task_is_gone_for_every_server() {
+    let Some((_runtime, database)) = a_database() else {
+        return;
+    };
+    let store = format!("[store]\nurl = \"{}\"\n", database.url());
+    let keeping = Server::configured(&store);
+    let task = keeping.send(&["hello"]).exits(0).field("Task ID");
+    let held = keeping.send(&["hold", "--async"]).exits(0).field("Task ID");
+    keeping.run(&["task", "get"], &[&task]).exits(0);
+    let sweeping = format!("{store}[retention]\ntasks = \"1s\"\nsweep_seconds = 1\n");
+    let sweeping = Server::configured(&sweeping);
+    for server in [&sweeping, &keeping] {
+        crate::support::until(|| server.run(&["task", "get"], &[&task]).code == 1);
+        server.run(&["task", "get"], &[&held]).exits(0);
+    }
+    assert_eq!(
+        said(keeping.folder.path(), &["db", "check", &database.url()])
+            .exits(0)
+            .field("Tasks"),
+        "1"
+    );
 }

@@ -1,18 +1,8 @@
 //! `[retention]`: what has expired is gone for everybody.
 
-use std::time::{Duration, Instant};
-
-use crate::support::{Server, exchange};
+use crate::support::{Server, exchange, until};
 
 const BINDINGS: [&str; 3] = ["JSONRPC", "HTTP+JSON", "GRPC"];
-
-fn until(mut done: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !done() {
-        assert!(began.elapsed() < Duration::from_secs(60), "in vain");
-        std::thread::sleep(Duration::from_millis(100));
-    }
-}
 
 /// SEC-07: after the purge every binding says what it says of a task that never was.
 #[test]

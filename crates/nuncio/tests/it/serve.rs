@@ -179,11 +179,7 @@ fn the_network_is_refused_without_keys() {
         "memory:",
     ]);
     command.env("NUNCIO__SERVER__DRAIN_DELAY_SECONDS", "0");
-    let mut child = command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut child = support::Process::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
     let ready = support::line_from(child.stdout.take().unwrap(), "ready ");
     let url = ready.trim_start_matches("ready ");
     assert_eq!(status(url, "/livez"), Some(200));

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::ops::{Deref, DerefMut};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -78,9 +79,39 @@ pub(crate) fn run(mut command: Command, input: &str) -> Said {
     }
 }
 
+/// A process that does not outlive its test, however that ends: killed when dropped.
+pub(crate) struct Process(Child);
+
+impl Process {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        Self(command.spawn().unwrap())
+    }
+}
+
+impl Deref for Process {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        &self.0
+    }
+}
+
+impl DerefMut for Process {
+    fn deref_mut(&mut self) -> &mut Child {
+        &mut self.0
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A running server; killed when dropped.
 pub(crate) struct Server {
-    child: Child,
+    child: Process,
     pub(crate) folder: TempDir,
     pub(crate) url: String,
     /// What it said before and with `ready`.
@@ -128,7 +159,7 @@ impl Server {
         let mut command = nuncio(folder.path());
         command.args(["serve", "--listen", address]).args(arguments);
         let log = std::fs::File::create(folder.path().join("server.log")).unwrap();
-        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        let mut child = Process::start(command.stdout(Stdio::piped()).stderr(log));
         let mut lines = Vec::new();
         for line in BufReader::new(child.stdout.take().unwrap()).lines() {
             lines.push(line.unwrap());
@@ -195,17 +226,9 @@ impl Server {
     }
 
     /// Kills the server as a power cut would, and gives its folder.
-    pub(crate) fn crash(mut self) -> TempDir {
-        let _ = self.child.kill();
-        self.child.wait().unwrap();
-        std::mem::replace(&mut self.folder, tempfile::tempdir().unwrap())
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    pub(crate) fn crash(self) -> TempDir {
+        drop(self.child);
+        self.folder
     }
 }
 
@@ -226,6 +249,16 @@ pub(crate) fn wait(child: &mut Child, limit: Duration) -> i32 {
         }
         assert!(began.elapsed() < limit, "still running after {limit:?}");
         std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Waits until something is so; gives up after a minute.
+#[track_caller]
+pub(crate) fn until(mut done: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !done() {
+        assert!(began.elapsed() < Duration::from_secs(60), "in vain");
+        std::thread::sleep(Duration::from_millis(100));
     }
 }
 
