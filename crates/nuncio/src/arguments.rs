@@ -320,7 +320,7 @@ pub(crate) struct TaskListArguments {
     #[arg(long, value_name = "N")]
     pub(crate) page_size: Option<i32>,
     /// Where to go on: the token that the page before ended with
-    #[arg(long, value_name = "TOKEN")]
+    #[arg(long, value_name = "TOKEN", allow_hyphen_values = true)]
     pub(crate) page_token: Option<String>,
     /// How many messages of the history to show [default: none]
     #[arg(long, value_name = "N")]

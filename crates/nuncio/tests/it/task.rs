@@ -108,13 +108,12 @@ fn list_filters_and_pages() {
     assert_eq!(text.field("Total"), "4");
     assert_eq!(text.field("Next Page Token"), token);
     assert!(text.out.contains(&others[2]), "{text:?}");
-    let said = server
-        .run(
-            &["task", "list"],
-            &["--page-token", "nonsense", "-o", "json"],
-        )
-        .exits(1);
-    assert_eq!(said.json()["error"]["code"], "InvalidParamsError");
+    // A token may begin as a flag does.
+    for token in ["nonsense", "-5"] {
+        let more = ["--page-token", token, "-o", "json"];
+        let said = server.run(&["task", "list"], &more).exits(1);
+        assert_eq!(said.json()["error"]["code"], "InvalidParamsError");
+    }
     server
         .run(&["task", "list"], &["--status", "nonsense"])
         .exits(2);
