@@ -29,6 +29,7 @@ pub mod v0_3;
 pub mod v1;
 mod validate;
 mod version;
+pub mod webhook;
 mod wire;
 
 pub use artifact::Artifact;

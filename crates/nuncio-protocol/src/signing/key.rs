@@ -264,7 +264,7 @@ impl SigningKey {
         }
     }
 
-    pub(super) fn sign_bytes(&self, bytes: &[u8]) -> Result<Vec<u8>, SigningError> {
+    pub(crate) fn sign_bytes(&self, bytes: &[u8]) -> Result<Vec<u8>, SigningError> {
         let signature = match &self.pair {
             Pair::P256(pair) => pair.sign(&SystemRandom::new(), bytes),
             Pair::Ed25519(pair) => pair.try_sign(bytes),

@@ -150,7 +150,7 @@ impl VerifyingKey {
         self.not_after.is_some_and(|last| now > last)
     }
 
-    pub(super) fn with_algorithm(&self, algorithm: Algorithm) -> Option<&ParsedPublicKey> {
+    pub(crate) fn with_algorithm(&self, algorithm: Algorithm) -> Option<&ParsedPublicKey> {
         let mut parsed = self.parsed.iter();
         parsed.find_map(|(own, key)| (*own == algorithm).then_some(key))
     }

@@ -16,6 +16,7 @@ mod key;
 mod key_set;
 mod schema;
 mod sign;
+mod token;
 mod verify;
 
 pub use canonical::{Form, canonical, normalized};
