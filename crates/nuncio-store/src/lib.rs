@@ -6,6 +6,7 @@
 //! Two rules hold everywhere. A reply comes after the commit: what a method has returned is on
 //! disk. And every query takes a [`Scope`]: what another caller made is absent.
 
+mod claims;
 mod fold;
 mod input;
 mod memory;
@@ -16,6 +17,7 @@ mod report;
 mod sqlite;
 mod types;
 mod upkeep;
+mod webhooks;
 
 pub use memory::{MemoryOptions, MemoryStore};
 pub use open::{OpenOptions, is_shared, open, shown_url};
@@ -30,3 +32,7 @@ pub use types::{
     StoreFuture, StoredTask, TaskPage, Webhook,
 };
 pub use upkeep::{Imported, Sweep, SweepKind, SweepMark, Swept, WholeTask};
+pub use webhooks::{
+    CallOutcome, CallRecord, DeadLetter, Deliveries, Delivery, DeliveryFilter, DeliveryState,
+    Disabled, LetterChange, Redelivery, Settlement, WebhookId,
+};

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::Deliveries;
 use crate::upkeep::{Imported, Sweep, Swept, WholeTask};
 use nuncio_protocol::{
     AgentId, CallerId, ContextId, Event, PushConfigId, Task, TaskId, TaskPushNotificationConfig,
@@ -296,7 +297,7 @@ pub enum StoreError {
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// What the engine needs of a database.
-pub trait Store: Send + Sync + fmt::Debug {
+pub trait Store: Deliveries + Send + Sync + fmt::Debug {
     /// Stores a new task with its first events, key, context and webhook, in one commit.
     fn create(&self, new: NewTask) -> StoreFuture<'_, Created>;
 
@@ -376,7 +377,8 @@ pub trait Store: Send + Sync + fmt::Debug {
 
     /// Stores a webhook, replacing the one of the same id; `false` if there is no such task.
     ///
-    /// A new one gets the events to come, a replacement those that the replaced one has not had.
+    /// A new one gets the events to come, a replacement those that the replaced one has not had; how
+    /// the replaced one's calls have gone is forgotten, its dead letters stay.
     fn put_push_config<'a>(
         &'a self,
         scope: &'a Scope,
@@ -406,7 +408,8 @@ pub trait Store: Send + Sync + fmt::Debug {
         cursor: u64,
     ) -> StoreFuture<'a, ()>;
 
-    /// Tasks with a webhook that has not had all events yet, `limit` at most, of all scopes.
+    /// Tasks with an enabled webhook that has not had all events yet, or that has dead letters to be
+    /// delivered again, `limit` at most, of all scopes.
     ///
     /// For a process that has just started: whose deliveries it has to continue. The order is the
     /// store's own; `after` is the last task of the page before.

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
-use nuncio_protocol::{ContextId, Event, PushConfigId, TaskId};
+use nuncio_protocol::{ContextId, Event, PushConfigId, TaskId, Timestamp};
 use nuncio_store::{
-    Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Imported, Lease,
-    ListFilter, NewTask, PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask,
-    Sweep, Swept, TaskPage, Webhook, WholeTask,
+    Append, Appended, CallRecord, Change, Claim, ClaimedRun, Created, DeadLetter, Deliveries,
+    Delivery, DeliveryFilter, Head, HeldRun, Imported, Lease, ListFilter, NewTask, PageKey,
+    PushConfigRow, Redelivery, Scope, Settlement, Store, StoreError, StoreFuture, StoredTask,
+    Sweep, Swept, TaskPage, Webhook, WebhookId, WholeTask,
 };
 use tokio::sync::broadcast;
 
@@ -229,5 +231,70 @@ impl Store for FaultyStore {
 
     fn close(&self) -> StoreFuture<'_, ()> {
         self.inner.close()
+    }
+}
+
+impl Deliveries for FaultyStore {
+    fn delivery<'a>(&'a self, webhook: &'a WebhookId) -> StoreFuture<'a, Option<Delivery>> {
+        self.inner.delivery(webhook)
+    }
+
+    fn deliveries<'a>(
+        &'a self,
+        filter: &'a DeliveryFilter,
+        after: Option<&'a WebhookId>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<Delivery>> {
+        self.inner.deliveries(filter, after, limit)
+    }
+
+    fn claim_delivery<'a>(
+        &'a self,
+        webhook: &'a WebhookId,
+        owner: &'a str,
+        term: Duration,
+    ) -> StoreFuture<'a, bool> {
+        self.write(|| self.inner.claim_delivery(webhook, owner, term))
+    }
+
+    fn release_deliveries<'a>(
+        &'a self,
+        webhook: Option<&'a WebhookId>,
+        owner: &'a str,
+    ) -> StoreFuture<'a, ()> {
+        self.write(|| self.inner.release_deliveries(webhook, owner))
+    }
+
+    fn settle_delivery(&self, settlement: Settlement) -> StoreFuture<'_, bool> {
+        self.write(|| self.inner.settle_delivery(settlement))
+    }
+
+    fn dead_letters<'a>(
+        &'a self,
+        webhook: &'a WebhookId,
+        requested: bool,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<DeadLetter>> {
+        self.inner.dead_letters(webhook, requested, limit)
+    }
+
+    fn redeliver<'a>(&'a self, which: &'a Redelivery) -> StoreFuture<'a, u64> {
+        self.write(|| self.inner.redeliver(which))
+    }
+
+    fn record_calls(&self, calls: Vec<CallRecord>, keep: usize) -> StoreFuture<'_, ()> {
+        self.write(|| self.inner.record_calls(calls, keep))
+    }
+
+    fn calls<'a>(
+        &'a self,
+        webhook: &'a WebhookId,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<CallRecord>> {
+        self.inner.calls(webhook, limit)
+    }
+
+    fn prune_calls(&self, before: Timestamp, limit: usize) -> StoreFuture<'_, u64> {
+        self.write(|| self.inner.prune_calls(before, limit))
     }
 }

@@ -10,6 +10,7 @@ mod agent;
 mod chance;
 mod check;
 mod client;
+mod deliveries;
 mod wire;
 mod world;
 

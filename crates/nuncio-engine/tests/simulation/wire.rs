@@ -101,7 +101,7 @@ impl Wire {
         }
     }
 
-    fn pass<'a, T: Send + 'a>(
+    pub(crate) fn pass<'a, T: Send + 'a>(
         &'a self,
         call: impl FnOnce(&'a dyn Store) -> StoreFuture<'a, T> + Send + 'a,
     ) -> StoreFuture<'a, T> {

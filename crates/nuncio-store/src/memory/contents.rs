@@ -6,14 +6,15 @@ use std::sync::Arc;
 use nuncio_protocol::{PushConfigId, TaskId, Timestamp};
 use tokio::time::Instant;
 
+use super::desk::Desk;
 use super::entry::Entry;
 use super::lease::until;
 use super::log::Log;
 use super::scope::{KeyUse, ScopeLists};
 use crate::input::{check_append, check_new, check_transition, may_write};
 use crate::{
-    Append, Appended, Claim, Created, Head, HeldRun, Idempotency, Lease, NewTask, PushConfigRow,
-    Scope, StoreError, Webhook,
+    Append, Appended, Claim, Created, DeliveryState, Head, HeldRun, Idempotency, Lease, NewTask,
+    PushConfigRow, Scope, StoreError, Webhook,
 };
 
 /// All that a [`super::MemoryStore`] holds.
@@ -60,6 +61,23 @@ impl Contents {
         self.tasks.get(task)
     }
 
+    pub(super) fn listed_mut(&mut self, task: &TaskId) -> Option<&mut Entry> {
+        self.tasks.get_mut(task)
+    }
+
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.tasks.values()
+    }
+
+    pub(super) fn entries_mut(&mut self) -> impl Iterator<Item = &mut Entry> {
+        self.tasks.values_mut()
+    }
+
+    /// Whose a task is.
+    pub(super) fn scope_of(&self, entry: &Entry) -> &Scope {
+        &self.scopes[entry.scope].scope
+    }
+
     pub(super) fn create(&mut self, new: NewTask) -> Result<Created, StoreError> {
         check_new(&new)?;
         let scope = self.scope_number(new.scope);
@@ -96,6 +114,7 @@ impl Contents {
                 .into_iter()
                 .collect(),
             push_configs: BTreeMap::new(),
+            desks: BTreeMap::new(),
             keys: Vec::new(),
         };
         if let Some(lease) = &new.lease {
@@ -234,7 +253,7 @@ impl Contents {
         }
     }
 
-    /// Tasks with a webhook that has not had all events yet.
+    /// Tasks with an enabled webhook that has not had all it is to get.
     pub(super) fn push_backlog(
         &self,
         after: Option<&TaskId>,
@@ -242,7 +261,11 @@ impl Contents {
     ) -> Vec<(Scope, TaskId)> {
         let is_behind = |entry: &&Entry| {
             let last = entry.head.last;
-            entry.push_configs.values().any(|row| row.cursor < last)
+            entry.push_configs.iter().any(|(id, row)| {
+                let desk = entry.desks.get(id);
+                let enabled = desk.is_none_or(|desk| desk.state.disabled.is_none());
+                enabled && (row.cursor < last || desk.is_some_and(Desk::is_requested))
+            })
         };
         let mut behind: Vec<&Entry> = self
             .tasks
@@ -316,12 +339,18 @@ pub(super) fn note_key(lists: &mut ScopeLists, entry: &mut Entry, key: Option<&I
     lists.keys.insert(text, used);
 }
 
-/// Puts a webhook on a task; one of the same id keeps its place in the log.
+/// Puts a webhook on a task; one of the same id keeps its place in the log, and begins anew
+/// otherwise.
 fn put_webhook(entry: &mut Entry, mut webhook: Webhook, cursor: u64) {
     webhook.config.task_id = Some(entry.id.clone());
     let id = webhook.config.id.clone().unwrap_or_default();
     match entry.push_configs.get_mut(&id) {
-        Some(row) => row.webhook = webhook,
+        Some(row) => {
+            row.webhook = webhook;
+            if let Some(desk) = entry.desks.get_mut(&id) {
+                desk.state = DeliveryState::default();
+            }
+        }
         None => {
             entry
                 .push_configs

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use nuncio_protocol::{ContextId, Event, PushConfigId, Task, TaskId};
 use tokio::time::Instant;
 
+use super::desk::Desk;
 use super::lease::until;
 use super::log::Log;
 use super::scope::Place;
@@ -30,6 +31,8 @@ pub(super) struct Entry {
     /// What accompanied messages, by their positions.
     pub(super) requests: Vec<(u64, Arc<str>)>,
     pub(super) push_configs: BTreeMap<PushConfigId, PushConfigRow>,
+    /// How the delivery of some of them stands.
+    pub(super) desks: BTreeMap<PushConfigId, Desk>,
     /// The keys that lead here.
     pub(super) keys: Vec<Arc<str>>,
 }

@@ -4,6 +4,8 @@
 //! process. Futures are ready at once, and no call waits for another longer than a lock.
 
 mod contents;
+mod deliveries;
+mod desk;
 mod entry;
 mod hearing;
 mod lease;

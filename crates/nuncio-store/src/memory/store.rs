@@ -11,6 +11,7 @@ use tokio::sync::broadcast;
 
 use super::contents::Contents;
 use super::hearing::Hearers;
+use crate::claims::Claims;
 use crate::{
     Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Imported, Lease,
     ListFilter, NewTask, PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask,
@@ -44,6 +45,7 @@ pub struct MemoryStore {
 struct Shared {
     contents: RwLock<Contents>,
     hearers: Hearers,
+    claims: Claims,
 }
 
 impl Default for MemoryStore {
@@ -58,6 +60,7 @@ impl MemoryStore {
         Self::on(Arc::new(Shared {
             contents: RwLock::new(Contents::new(options.max_finished)),
             hearers: Hearers::default(),
+            claims: Claims::default(),
         }))
     }
 
@@ -75,6 +78,11 @@ impl MemoryStore {
         }
     }
 
+    /// Who delivers to which webhook.
+    pub(super) fn claims(&self) -> &Claims {
+        &self.shared.claims
+    }
+
     fn open(&self) -> Result<&Shared, StoreError> {
         if self.closed.load(Ordering::Acquire) {
             return Err(StoreError::Closed);
@@ -82,11 +90,11 @@ impl MemoryStore {
         Ok(&self.shared)
     }
 
-    fn read(&self) -> Result<RwLockReadGuard<'_, Contents>, StoreError> {
+    pub(super) fn read(&self) -> Result<RwLockReadGuard<'_, Contents>, StoreError> {
         Ok(self.open()?.contents.read())
     }
 
-    fn write(&self) -> Result<RwLockWriteGuard<'_, Contents>, StoreError> {
+    pub(super) fn write(&self) -> Result<RwLockWriteGuard<'_, Contents>, StoreError> {
         Ok(self.open()?.contents.write())
     }
 
@@ -185,7 +193,7 @@ impl Drop for MemoryStore {
 }
 
 /// A future that gives `value` at once.
-fn at_once<'a, T: Send + 'a>(
+pub(super) fn at_once<'a, T: Send + 'a>(
     value: Result<T, StoreError>,
 ) -> std::pin::Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>> {
     Box::pin(ready(value))
@@ -328,6 +336,7 @@ impl Store for MemoryStore {
             let entry = contents.entry_mut(scope, task);
             entry.is_some_and(|entry| {
                 entry.push_configs.remove(config);
+                entry.desks.remove(config);
                 true
             })
         }))

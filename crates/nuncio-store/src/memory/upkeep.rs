@@ -133,6 +133,7 @@ impl Contents {
             leased_until: until(Duration::ZERO),
             requests: whole.requests,
             push_configs: BTreeMap::new(),
+            desks: BTreeMap::new(),
             keys: Vec::new(),
         };
         for row in whole.webhooks {

@@ -14,15 +14,18 @@ use crate::{CheckReport, SchemaReport, StoreError, WholeTask};
 /// Tasks read at once; each may be large.
 const PAGE: i64 = 50;
 
-/// What has a task, or a scope, to which it belongs.
-const REFERENCES: &[(&str, &str, &str)] = &[
-    ("log", "task", "tasks"),
-    ("snapshots", "task", "tasks"),
-    ("checkpoints", "task", "tasks"),
-    ("requests", "task", "tasks"),
-    ("keys", "task", "tasks"),
-    ("push_configs", "task", "tasks"),
-    ("tasks", "scope", "scopes"),
+/// What has a task, or a scope, to which it belongs, and the version that made it.
+const REFERENCES: &[(&str, usize, &str, &str)] = &[
+    ("log", 1, "task", "tasks"),
+    ("snapshots", 1, "task", "tasks"),
+    ("checkpoints", 1, "task", "tasks"),
+    ("requests", 1, "task", "tasks"),
+    ("keys", 1, "task", "tasks"),
+    ("push_configs", 1, "task", "tasks"),
+    ("push_states", 4, "task", "tasks"),
+    ("push_letters", 4, "task", "tasks"),
+    ("push_calls", 4, "task", "tasks"),
+    ("tasks", 1, "scope", "scopes"),
 ];
 
 /// Totals that differ from what there is.
@@ -73,7 +76,10 @@ pub(super) async fn check(connector: &Connector) -> Result<CheckReport, StoreErr
         SET LOCAL enable_hashjoin = on; SET LOCAL enable_mergejoin = on";
     client.batch_execute(begin).await.map_err(failed)?;
     let mut report = CheckReport::default();
-    for (table, column, of) in REFERENCES {
+    for (table, since, column, of) in REFERENCES {
+        if version < *since {
+            continue;
+        }
         let sql = format!(
             "SELECT count(*) FROM nuncio.{table} x
              WHERE NOT EXISTS (SELECT FROM nuncio.{of} t WHERE t.number = x.{column})"

@@ -11,9 +11,14 @@ use crate::{Claim, HeldRun, Lease, StoreError};
 /// Ten years: who leases for longer leases for good.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
-/// A term as it is counted.
+/// The term of a lease as it is counted.
 pub(super) fn term_ms(lease: &Lease) -> i64 {
-    lease.term.min(LONGEST).as_millis() as i64
+    counted(lease.term)
+}
+
+/// A term as it is counted.
+pub(super) fn counted(term: Duration) -> i64 {
+    term.min(LONGEST).as_millis() as i64
 }
 
 /// A claimed run.

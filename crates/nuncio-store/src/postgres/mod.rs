@@ -9,6 +9,7 @@
 mod address;
 mod check;
 mod connection;
+mod deliveries;
 mod failure;
 mod feed;
 mod lease;
@@ -19,12 +20,14 @@ mod push;
 mod read;
 mod rows;
 mod schema;
+mod settle;
 mod store;
 mod sweep;
 #[cfg(test)]
 mod tests;
 mod tls;
 mod transfer;
+mod webhooks;
 mod write;
 mod writer;
 

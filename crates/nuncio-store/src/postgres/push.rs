@@ -15,6 +15,15 @@ pub(super) fn encode(task: &TaskId, webhook: &Webhook) -> (String, String) {
     (stored(id.as_str()).into_owned(), json::encode(&config))
 }
 
+/// A webhook from its body and its version.
+pub(super) fn webhook(body: &str, version: &str) -> Result<Webhook, StoreError> {
+    Ok(Webhook {
+        config: decode(body)?,
+        version: Version::parse(version)
+            .map_err(|unknown| StoreError::Corrupt(format!("a webhook: {unknown}")))?,
+    })
+}
+
 /// Stores a webhook; `false` if there is no such task. Until that is done nobody removes the task.
 pub(super) async fn put(
     links: &Links,
@@ -74,13 +83,8 @@ pub(super) async fn configs(
         let Some(body) = column::<Option<&str>>(row, 0)? else {
             break;
         };
-        let webhook = Webhook {
-            config: decode(body)?,
-            version: Version::parse(column(row, 2)?)
-                .map_err(|unknown| StoreError::Corrupt(format!("a webhook: {unknown}")))?,
-        };
         configs.push(PushConfigRow {
-            webhook,
+            webhook: webhook(body, column(row, 2)?)?,
             cursor: number(row, 1)?,
         });
     }
@@ -126,24 +130,35 @@ pub(super) async fn advance(
     Ok(())
 }
 
+/// Tasks with a webhook that is behind, `$1` at most, after `$2`: those that may have something to get
+/// in their logs, and those with dead letters to be delivered again.
+pub(super) const BACKLOG: &str = "SELECT s.workspace, s.agent, s.caller, t.id FROM (
+        (SELECT DISTINCT p.task FROM nuncio.push_configs p
+         JOIN nuncio.tasks x ON x.number = p.task
+         LEFT JOIN nuncio.push_states n ON n.task = p.task AND n.id = p.id
+         WHERE NOT p.done AND p.cursor < x.last AND n.disabled IS NULL
+           AND p.task > coalesce((SELECT number FROM nuncio.tasks WHERE id = $2), 0)
+         ORDER BY p.task LIMIT $1)
+        UNION
+        (SELECT DISTINCT l.task FROM nuncio.push_letters l
+         LEFT JOIN nuncio.push_states n ON n.task = l.task AND n.id = l.id
+         WHERE l.requested AND n.disabled IS NULL
+           AND l.task > coalesce((SELECT number FROM nuncio.tasks WHERE id = $2), 0)
+         ORDER BY l.task LIMIT $1)
+        ORDER BY 1 LIMIT $1
+    ) behind
+    JOIN nuncio.tasks t ON t.number = behind.task
+    JOIN nuncio.scopes s ON s.number = t.scope ORDER BY behind.task";
+
 /// Reads which tasks have a webhook that is behind.
 pub(super) async fn backlog(
     links: &Links,
     after: Option<&TaskId>,
     limit: usize,
 ) -> Result<Vec<(Scope, TaskId)>, StoreError> {
-    let sql = "SELECT s.workspace, s.agent, s.caller, t.id FROM (
-            SELECT DISTINCT p.task FROM nuncio.push_configs p
-            JOIN nuncio.tasks x ON x.number = p.task
-            WHERE p.task > coalesce((SELECT number FROM nuncio.tasks WHERE id = $2), 0)
-              AND p.cursor < x.last
-            ORDER BY p.task LIMIT $1
-        ) behind
-        JOIN nuncio.tasks t ON t.number = behind.task
-        JOIN nuncio.scopes s ON s.number = t.scope ORDER BY behind.task";
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let after = after.map(|task| stored(task.as_str()));
-    let rows = links.read(sql, &[&limit, &after]).await?;
+    let rows = links.read(BACKLOG, &[&limit, &after]).await?;
     let named = |row| Ok((scope(row, 0)?, original(column(row, 3)?).into()));
     rows.iter().map(named).collect()
 }

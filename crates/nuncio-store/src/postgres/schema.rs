@@ -13,6 +13,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_tasks.sql"),
     include_str!("migrations/0002_write.sql"),
     include_str!("migrations/0003_retention.sql"),
+    include_str!("migrations/0004_deliveries.sql"),
 ];
 
 /// How many steps there are.

@@ -34,8 +34,8 @@ const SIDE_WRITERS: usize = 2;
 #[derive(Debug)]
 pub struct PostgresStore {
     writers: Writers,
-    side: Links,
-    readers: Links,
+    pub(super) side: Links,
+    pub(super) readers: Links,
     feed: Arc<Feed>,
 }
 
@@ -229,7 +229,13 @@ impl Store for PostgresStore {
         scope: &'a Scope,
         webhook: &'a Webhook,
     ) -> StoreFuture<'a, bool> {
-        Box::pin(push::put(&self.side, scope, webhook))
+        Box::pin(async move {
+            let put = push::put(&self.side, scope, webhook).await?;
+            if let (true, Some(task)) = (put, &webhook.config.task_id) {
+                self.feed.tell(task.as_str());
+            }
+            Ok(put)
+        })
     }
 
     fn push_configs<'a>(

@@ -5,7 +5,9 @@ use nuncio_protocol::{TaskState, Timestamp};
 use super::connection::Connector;
 use super::list::Query;
 use super::options::PostgresOptions;
-use crate::{ListFilter, PageKey, PostgresStore, Scope, Store as _};
+use super::push::BACKLOG;
+use super::webhooks::page_query;
+use crate::{DeliveryFilter, ListFilter, PageKey, PostgresStore, Scope, Store as _};
 
 #[allow(
     clippy::allow_attributes,
@@ -43,6 +45,58 @@ async fn every_page_comes_from_an_index_in_order() {
         ANALYZE";
     client.batch_execute(fill).await.unwrap();
     explain_all(&database).await;
+    store.unwrap().close().await.unwrap();
+}
+
+/// However many webhooks there are, a page of them is read and no more, and those that have had all
+/// are in nobody's way.
+#[tokio::test]
+async fn pages_of_webhooks_come_from_an_index() {
+    let Some(database) = Database::new().await else {
+        return;
+    };
+    let store = PostgresStore::open(&database.url(), PostgresOptions::default()).await;
+    let client = database.client().await;
+    let fill = "INSERT INTO nuncio.scopes (workspace, agent, caller) VALUES ('w', 'a', 'ada');
+        INSERT INTO nuncio.tasks (number, id, scope, context, state, status_ms, last, epoch, turn,
+            attempt, created_ms)
+        SELECT n, 't' || n, 1, 'c', 3, n, 1, 1, 1, 1, n FROM generate_series(1, 20000) n;
+        INSERT INTO nuncio.push_configs (task, id, cursor, format, body, version, done)
+        SELECT n, 'a', 1, 1, '{}', '1.0', n % 400 <> 0 FROM generate_series(1, 20000) n;
+        INSERT INTO nuncio.push_letters
+        SELECT n, 'a', 1, 1, 1, '500', false FROM generate_series(1, 20000, 500) n;
+        ANALYZE";
+    client.batch_execute(fill).await.unwrap();
+    let connector = Connector::new(&database.url(), &PostgresOptions::default()).unwrap();
+    let connection = connector.open().await.unwrap();
+    for bits in 0..4_u8 {
+        let filter = DeliveryFilter {
+            task: (bits & 1 != 0).then(|| "t9000".into()),
+            in_trouble: bits & 2 != 0,
+        };
+        let explain = format!("EXPLAIN {}", page_query(&filter));
+        let task = filter.task.as_ref().map(|_| "t9000");
+        let rows = connection
+            .query(&explain, &[&"t10000", &"a", &task, &50_i64])
+            .await
+            .unwrap();
+        let lines: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        let plan = lines.join("\n");
+        assert!(plan.contains("using push_configs_pkey"), "{plan}");
+        assert!(!plan.contains("Seq Scan on push_configs"), "{plan}");
+        assert!(!plan.contains("Seq Scan on tasks"), "{plan}");
+    }
+    let explain = format!("EXPLAIN {BACKLOG}");
+    let rows = connection
+        .query(&explain, &[&200_i64, &"t10000"])
+        .await
+        .unwrap();
+    let lines: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    let plan = lines.join("\n");
+    assert!(plan.contains("push_configs_open"), "{plan}");
+    assert!(plan.contains("push_letters_requested"), "{plan}");
+    assert!(!plan.contains("Seq Scan on push_configs"), "{plan}");
+    assert!(!plan.contains("Seq Scan on tasks"), "{plan}");
     store.unwrap().close().await.unwrap();
 }
 

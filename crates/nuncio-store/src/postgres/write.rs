@@ -233,6 +233,11 @@ fn bits(holds: impl Fn(TaskState) -> bool) -> i32 {
     chosen.fold(0, |bits, state| bits | 1 << state.number())
 }
 
+/// The states that are not terminal.
+pub(super) fn open_states() -> i32 {
+    bits(|state| !state.is_terminal())
+}
+
 /// Writes side by side: a column for each parameter of [`WRITE`].
 #[derive(Default)]
 pub(super) struct Columns<'a> {
@@ -310,7 +315,7 @@ impl<'a> Columns<'a> {
         connection: &super::connection::Connection,
         part: i32,
     ) -> Result<Vec<Outcome>, super::failure::Failure> {
-        let open = bits(|state| !state.is_terminal());
+        let open = open_states();
         let [workspaces, agents, callers] = &self.scopes;
         let rows = connection
             .query(

@@ -12,34 +12,59 @@ use super::read::{self, Snapshot, Which};
 use super::schema;
 use crate::{CheckReport, StoreError};
 
-/// Rows that point to tasks which are not there.
-const STRAYS: &[(&str, &str)] = &[
+/// Rows that point to what is not there, by table and the version that made it.
+const STRAYS: &[(&str, usize, &str)] = &[
     (
         "log",
+        1,
         "SELECT count(*) FROM log WHERE slot >> 32 NOT IN (SELECT number FROM tasks)",
     ),
     (
         "snapshots",
+        1,
         "SELECT count(*) FROM snapshots WHERE task NOT IN (SELECT number FROM tasks)",
     ),
     (
         "checkpoints",
+        1,
         "SELECT count(*) FROM checkpoints WHERE task NOT IN (SELECT number FROM tasks)",
     ),
     (
         "requests",
+        3,
         "SELECT count(*) FROM requests WHERE task NOT IN (SELECT number FROM tasks)",
     ),
     (
         "keys",
+        1,
         "SELECT count(*) FROM keys WHERE task NOT IN (SELECT number FROM tasks)",
     ),
     (
         "push_configs",
+        1,
         "SELECT count(*) FROM push_configs WHERE task NOT IN (SELECT number FROM tasks)",
     ),
     (
+        "push_states",
+        5,
+        "SELECT count(*) FROM push_states
+         WHERE (task, id) NOT IN (SELECT task, id FROM push_configs)",
+    ),
+    (
+        "push_letters",
+        5,
+        "SELECT count(*) FROM push_letters
+         WHERE (task, id) NOT IN (SELECT task, id FROM push_configs)",
+    ),
+    (
+        "push_calls",
+        5,
+        "SELECT count(*) FROM push_calls
+         WHERE (task, id) NOT IN (SELECT task, id FROM push_configs)",
+    ),
+    (
         "tasks",
+        1,
         "SELECT count(*) FROM tasks WHERE scope NOT IN (SELECT number FROM scopes)",
     ),
 ];
@@ -86,7 +111,10 @@ fn report(connection: &Connection, version: usize) -> Result<CheckReport, Failur
             report.note(line);
         }
     }
-    for (table, query) in STRAYS {
+    for (table, since, query) in STRAYS {
+        if version < *since {
+            continue;
+        }
         let strays: i64 = moment.query_row(query, [], |row| row.get(0))?;
         if strays > 0 {
             report.note(format!("{strays} rows of {table} lead nowhere"));

@@ -10,6 +10,7 @@ mod check;
 mod connection;
 mod copy;
 mod create;
+mod deliveries;
 mod failure;
 mod lease;
 mod list;
@@ -17,11 +18,13 @@ mod push;
 mod read;
 mod readers;
 mod schema;
+mod settle;
 mod store;
 mod sweep;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod webhooks;
 mod writer;
 
 pub use check::check;

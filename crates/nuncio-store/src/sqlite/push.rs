@@ -7,6 +7,7 @@ use super::batch::{Batch, Write};
 use super::failure::Failure;
 use super::read::decode;
 use super::schema::FORMAT;
+use super::settle::{forget, forget_state};
 use crate::{PushConfigRow, Scope, StoreError, Webhook};
 
 /// Stores a webhook.
@@ -25,7 +26,10 @@ impl Write for PutConfig {
         let Some((task, last)) = task_and_last(batch.connection, &self.scope, id)? else {
             return Ok(false);
         };
-        insert_webhook(batch.connection, task, id, &self.webhook, last)?;
+        overwrite_what_goes(batch.connection, true)?;
+        let put = insert_webhook(batch.connection, task, id, &self.webhook, last);
+        overwrite_what_goes(batch.connection, false)?;
+        put?;
         Ok(true)
     }
 }
@@ -45,10 +49,14 @@ impl Write for DeleteConfig {
         let Some((task, _)) = found else {
             return Ok(false);
         };
-        batch
-            .connection
+        let connection = batch.connection;
+        overwrite_what_goes(connection, true)?;
+        let deleted = connection
             .prepare_cached("DELETE FROM push_configs WHERE task = ?1 AND id = ?2")?
-            .execute(params![task, self.config.as_str()])?;
+            .execute(params![task, self.config.as_str()]);
+        overwrite_what_goes(connection, false)?;
+        deleted?;
+        forget(connection, task, self.config.as_str())?;
         Ok(true)
     }
 }
@@ -79,7 +87,13 @@ impl Write for AdvanceCursor {
     }
 }
 
-/// Puts a webhook on a task; one of the same id keeps its place in the log.
+/// Sets whether deleted content is overwritten in the file, as secrets are to be.
+fn overwrite_what_goes(connection: &Connection, overwrite: bool) -> rusqlite::Result<()> {
+    connection.pragma_update_and_check(None, "secure_delete", overwrite, |_| Ok(()))
+}
+
+/// Puts a webhook on a task; one of the same id keeps its place in the log, and begins anew
+/// otherwise.
 pub(super) fn insert_webhook(
     connection: &Connection,
     task: i64,
@@ -105,7 +119,7 @@ pub(super) fn insert_webhook(
             json::encode(&config),
             webhook.version.as_str(),
         ])?;
-    Ok(())
+    forget_state(connection, task, id.as_str())
 }
 
 /// Reads the webhooks of a task by id.
@@ -148,8 +162,14 @@ pub(super) fn backlog(
         "SELECT workspace, agent, caller, tasks.id FROM push_configs
          JOIN tasks ON tasks.number = push_configs.task
          JOIN scopes ON scopes.number = tasks.scope
+         LEFT JOIN push_states ON push_states.task = push_configs.task
+                              AND push_states.id = push_configs.id
          WHERE push_configs.task > ifnull((SELECT number FROM tasks WHERE id = ?2), 0)
-           AND push_configs.cursor < tasks.last
+           AND push_states.disabled IS NULL
+           AND (push_configs.cursor < tasks.last
+                OR EXISTS (SELECT 1 FROM push_letters AS l
+                           WHERE l.task = push_configs.task AND l.id = push_configs.id
+                             AND l.requested = 1))
          GROUP BY push_configs.task ORDER BY push_configs.task LIMIT ?1",
     )?;
     let behind = statement.query_map(params![limit, after.map(TaskId::as_str)], |row| {

@@ -17,6 +17,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002_webhook_version.sql"),
     include_str!("migrations/0003_requests.sql"),
     include_str!("migrations/0004_retention.sql"),
+    include_str!("migrations/0005_deliveries.sql"),
 ];
 
 /// The step since which a log may be compacted.

@@ -19,6 +19,7 @@ use super::readers::Readers;
 use super::sweep::{self, Reclaim, Remove};
 use super::transfer::{self, Import};
 use super::writer::Writer;
+use crate::claims::Claims;
 use crate::upkeep::Found;
 use crate::{
     Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Imported, Lease,
@@ -33,7 +34,9 @@ use crate::{
 #[derive(Debug)]
 pub struct SqliteStore {
     pub(super) writer: Writer,
-    readers: Readers,
+    pub(super) readers: Readers,
+    /// The file belongs to one process, so that nobody else can have a claim.
+    pub(super) claims: Claims,
 }
 
 impl SqliteStore {
@@ -48,7 +51,11 @@ impl SqliteStore {
         let path = path.as_ref();
         let writer = Writer::start(path, &options)?;
         let readers = Readers::start(path, options.readers, options.max_waiting)?;
-        Ok(Self { writer, readers })
+        Ok(Self {
+            writer,
+            readers,
+            claims: Claims::default(),
+        })
     }
 
     /// Reads what has been claimed; a run that somebody has taken or ended since is left out.

@@ -128,6 +128,9 @@ fn expire(batch: &mut Batch<'_>, task: i64) -> Result<(), Failure> {
         "DELETE FROM checkpoints WHERE task = ?1",
         "DELETE FROM keys WHERE task = ?1",
         "DELETE FROM push_configs WHERE task = ?1",
+        "DELETE FROM push_states WHERE task = ?1",
+        "DELETE FROM push_letters WHERE task = ?1",
+        "DELETE FROM push_calls WHERE task = ?1",
     ] {
         batch
             .connection

@@ -7,14 +7,15 @@ use std::time::Duration;
 
 use nuncio_protocol::TaskState;
 use nuncio_store::{
-    Appended, Change, Created, OpenOptions, PostgresOptions, PostgresStore, Store, StoreError,
+    Appended, Change, Created, DeliveryState, Disabled, LetterChange, OpenOptions, PostgresOptions,
+    PostgresStore, Settlement, Store, StoreError, WebhookId,
 };
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
 use crate::contract::{Shared, contract, contract_of_replicas};
 use crate::database::{Database, variable};
-use crate::draft::{Draft, key, scope};
+use crate::draft::{Draft, key, scope, webhook};
 
 async fn open_url(url: &str) -> Result<Shared, StoreError> {
     nuncio_store::open(url, OpenOptions::default()).await
@@ -35,6 +36,19 @@ async fn open_two() -> Option<([Shared; 2], Database)> {
     let stores = [store_on(&database).await, store_on(&database).await];
     Some((stores, database))
 }
+
+/// Takes the schema back to the version before deliveries.
+pub(crate) const WITHOUT_DELIVERIES: &str =
+    "DROP TABLE nuncio.push_states, nuncio.push_letters, nuncio.push_calls,
+            nuncio.push_claims;
+        ALTER TABLE nuncio.push_configs DROP COLUMN done;
+        DROP TRIGGER replaced ON nuncio.push_configs;
+        DROP TRIGGER deleted ON nuncio.push_configs;
+        DO $$ DECLARE f text; BEGIN
+            FOR f IN SELECT p.oid::regprocedure FROM pg_proc p
+                WHERE p.pronamespace = 'nuncio'::regnamespace AND p.proname LIKE 'push%'
+            LOOP EXECUTE 'DROP FUNCTION ' || f; END LOOP; END $$;
+        DELETE FROM nuncio.schema_version WHERE version = 4";
 
 contract!(open);
 contract_of_replicas!(open_two);
@@ -103,6 +117,80 @@ async fn replicas_may_start_together() {
         assert_eq!(store.create(new).await.unwrap(), Created::New);
         store.close().await.unwrap();
     }
+}
+
+/// What knows nothing of deliveries keeps its webhooks, and finds them as it knows them: a database
+/// of the version before is carried over while a process of that version is still at work.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_database_of_an_earlier_version_is_carried_over() {
+    let Some((older, database)) = open().await else {
+        return;
+    };
+    let mut draft = Draft::new("ada", "t", 0);
+    let mut new = draft.create();
+    new.push_config = Some(webhook(draft.id(), "a", "https://one.example/"));
+    older.create(new).await.unwrap();
+    let client = database.client().await;
+    client.batch_execute(WITHOUT_DELIVERIES).await.unwrap();
+    let newer = store_on(&database).await;
+    let id = WebhookId {
+        task: draft.id(),
+        config: "a".into(),
+    };
+    let row = newer.delivery(&id).await.unwrap().unwrap();
+    assert_eq!((row.cursor, row.last), (0, 1));
+    let mut disabled = Settlement {
+        webhook: id.clone(),
+        owner: None,
+        cursor: 0,
+        state: DeliveryState::default(),
+        letter: LetterChange::Keep,
+    };
+    disabled.state.disabled = Some(Disabled::Gone);
+    assert!(newer.settle_delivery(disabled).await.unwrap());
+    // The older process replaces it with what it has: a statement on the webhooks' table.
+    let replace = "UPDATE nuncio.push_configs SET body = body, version = version";
+    client.batch_execute(replace).await.unwrap();
+    let row = newer.delivery(&id).await.unwrap().unwrap();
+    assert_eq!(row.state, DeliveryState::default());
+    for store in [older, newer] {
+        store.close().await.unwrap();
+    }
+}
+
+/// A webhook that has had all that will ever be is known as such; one of a task that goes on is not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn webhooks_that_have_had_all_are_marked() {
+    let Some((store, database)) = open().await else {
+        return;
+    };
+    let mut draft = Draft::new("ada", "t", 0);
+    let mut new = draft.create();
+    new.push_config = Some(webhook(draft.id(), "a", "https://one.example/"));
+    store.create(new).await.unwrap();
+    let client = database.client().await;
+    let delivered = async |cursor| {
+        let settlement = Settlement {
+            webhook: WebhookId {
+                task: "t".into(),
+                config: "a".into(),
+            },
+            owner: None,
+            cursor,
+            state: DeliveryState::default(),
+            letter: LetterChange::Keep,
+        };
+        assert!(store.settle_delivery(settlement).await.unwrap());
+        let query = "SELECT done FROM nuncio.push_configs";
+        let row = client.query_one(query, &[]).await.unwrap();
+        let behind = store.push_backlog(None, 9).await.unwrap().len();
+        (row.get::<_, bool>(0), behind)
+    };
+    assert_eq!(delivered(1).await, (false, 0));
+    store.append(draft.complete(1)).await.unwrap();
+    assert_eq!(delivered(2).await, (false, 1));
+    assert_eq!(delivered(3).await, (true, 0));
+    store.close().await.unwrap();
 }
 
 #[tokio::test]

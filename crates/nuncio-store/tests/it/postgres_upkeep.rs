@@ -10,6 +10,7 @@ use nuncio_store::{
 use crate::contract::Shared;
 use crate::database::Database;
 use crate::draft::{Draft, at, key, scope, webhook};
+use crate::postgres::WITHOUT_DELIVERIES;
 
 async fn store_on(database: &Database) -> Shared {
     let store = PostgresStore::open(&database.url(), PostgresOptions::default()).await;
@@ -257,6 +258,7 @@ async fn shapes_are_examined_and_carried_over() {
     let back = "ALTER TABLE nuncio.tasks DROP COLUMN forgotten; DROP INDEX nuncio.keys_by_task;
         DROP FUNCTION nuncio.expire_1; DROP FUNCTION nuncio.compact_1; DROP FUNCTION nuncio.import_1;
         DELETE FROM nuncio.schema_version WHERE version = 3";
+    client.batch_execute(WITHOUT_DELIVERIES).await.unwrap();
     client.batch_execute(back).await.unwrap();
     let report = PostgresStore::examine(&url).await.unwrap();
     assert_eq!((report.found, report.unfinished), (2, 1));

@@ -185,6 +185,7 @@ async fn a_database_of_the_first_version_is_carried_over() {
         .execute_batch(
             "ALTER TABLE push_configs DROP COLUMN version; DROP TABLE requests;
              DROP INDEX keys_by_task; ALTER TABLE tasks DROP COLUMN forgotten;
+             DROP TABLE push_states; DROP TABLE push_letters; DROP TABLE push_calls;
              PRAGMA user_version = 1",
         )
         .unwrap();

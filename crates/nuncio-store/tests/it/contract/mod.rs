@@ -1,5 +1,6 @@
 //! What every backend does alike: each case takes an empty store.
 
+pub(crate) mod deliveries;
 pub(crate) mod leases;
 pub(crate) mod listing;
 pub(crate) mod push;
@@ -57,6 +58,16 @@ macro_rules! contract {
             push::a_loaded_task_tells_whether_it_has_webhooks,
             push::a_cursor_never_goes_back,
             push::the_backlog_names_what_is_behind,
+            deliveries::a_state_is_kept_as_it_was_noted,
+            deliveries::a_replaced_webhook_begins_anew_and_keeps_its_letters,
+            deliveries::a_webhook_replaced_with_a_message_begins_anew,
+            deliveries::a_deleted_webhook_leaves_nothing,
+            deliveries::webhooks_of_any_id_are_told_apart,
+            deliveries::disabled_webhooks_are_not_behind,
+            deliveries::dead_letters_are_delivered_again_on_demand,
+            deliveries::webhooks_are_listed_by_pages,
+            deliveries::one_at_a_time_has_a_webhook,
+            deliveries::calls_are_logged_within_bounds,
             races::one_of_two_appends_wins,
             races::one_of_many_creates_is_new,
             races::cancel_against_completion,
@@ -90,11 +101,15 @@ macro_rules! contract_of_replicas {
         contract_of_replicas!(@ $open;
             each_hears_of_the_others_appends,
             a_claim_is_heard_of,
+            a_webhook_is_heard_of,
             a_created_task_is_seen_at_once,
             a_key_is_new_on_one_of_two,
             one_of_two_replicas_appends,
             each_run_is_claimed_by_one,
             one_of_two_answers_begins_a_run,
+            each_webhook_is_claimed_by_one,
+            a_lost_claim_writes_nothing_more,
+            many_hands_at_one_webhook,
             closing_one_leaves_the_other_open,
         );
     };

@@ -4,11 +4,14 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use nuncio_protocol::{TaskId, TaskState};
-use nuncio_store::{Appended, Change, Claim, Created, Head, LeaseChange, StoreError};
+use nuncio_store::{
+    Appended, CallOutcome, CallRecord, Change, Claim, Created, DeadLetter, DeliveryState, Head,
+    LeaseChange, LetterChange, Redelivery, Settlement, StoreError, WebhookId,
+};
 use tokio::sync::broadcast;
 
 use super::Shared;
-use crate::draft::{Draft, key, lapsed, lease, scope};
+use crate::draft::{Draft, at, key, lapsed, lease, scope, webhook};
 
 /// Only so that a change which is never heard of ends the test.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -79,6 +82,22 @@ pub(crate) async fn a_claim_is_heard_of(stores: &[Shared; 2]) {
     stores[0].create(new).await.unwrap();
     let claimed = stores[1].claim_expired(lease("second"), Claim::Expired, 9);
     assert_eq!(claimed.await.unwrap().len(), 1);
+    assert_eq!(heard(&mut changes).await.as_str(), "t");
+}
+
+/// Who writes to a task learns that its events are to be told from now on.
+pub(crate) async fn a_webhook_is_heard_of(stores: &[Shared; 2]) {
+    let mut changes = stores[0].changes().unwrap();
+    for task in ["other", "t"] {
+        let new = Draft::new("ada", task, 0).create();
+        stores[0].create(new).await.unwrap();
+    }
+    let hook = webhook("t".into(), "a", "https://one.example/");
+    for (caller, put) in [("bob", false), ("ada", true)] {
+        let scope = scope(caller);
+        let stored = stores[1].put_push_config(&scope, &hook).await;
+        assert_eq!(stored.unwrap(), put);
+    }
     assert_eq!(heard(&mut changes).await.as_str(), "t");
 }
 
@@ -198,6 +217,163 @@ pub(crate) async fn one_of_two_answers_begins_a_run(stores: &[Shared; 2]) {
         }
         assert_eq!(begun, 1, "round {round}");
     }
+}
+
+/// A task of one event with a webhook.
+async fn hooked(store: &Shared, task: &str) -> WebhookId {
+    let new = Draft::new("ada", task, 0).create();
+    store.create(new).await.unwrap();
+    let hook = webhook(task.into(), "a", "https://one.example/");
+    assert!(store.put_push_config(&scope("ada"), &hook).await.unwrap());
+    WebhookId {
+        task: task.into(),
+        config: "a".into(),
+    }
+}
+
+fn settlement(webhook: &WebhookId, owner: Option<&str>, cursor: u64) -> Settlement {
+    Settlement {
+        webhook: webhook.clone(),
+        owner: owner.map(Into::into),
+        cursor,
+        state: DeliveryState::default(),
+        letter: LetterChange::Keep,
+    }
+}
+
+/// P6: whether nobody has claimed a webhook yet or its claim is over, one of four gets it.
+pub(crate) async fn each_webhook_is_claimed_by_one(stores: &[Shared; 2]) {
+    let long = Duration::from_secs(600);
+    for round in 0..60 {
+        let webhook = hooked(&stores[0], &format!("t{round}")).await;
+        if round % 2 == 0 {
+            let lapsed = stores[0].claim_delivery(&webhook, "dead", Duration::ZERO);
+            assert!(lapsed.await.unwrap());
+        }
+        let claims = [0, 1, 2, 3].map(|n| {
+            let (store, webhook) = (stores[n % 2].clone(), webhook.clone());
+            tokio::spawn(async move {
+                let owner = format!("owner {n}");
+                store.claim_delivery(&webhook, &owner, long).await.unwrap()
+            })
+        });
+        let mut owners = Vec::new();
+        for (n, claim) in claims.into_iter().enumerate() {
+            if claim.await.unwrap() {
+                owners.push(format!("owner {n}"));
+            }
+        }
+        assert_eq!(owners.len(), 1, "round {round}: {owners:?}");
+        let store = &stores[round % 2];
+        let again = store.claim_delivery(&webhook, &owners[0], long);
+        assert!(again.await.unwrap(), "prolonged from wherever");
+    }
+}
+
+/// P6: whoever has lost its claim, and does not know, moves no cursor.
+pub(crate) async fn a_lost_claim_writes_nothing_more(stores: &[Shared; 2]) {
+    let webhook = hooked(&stores[0], "t").await;
+    let long = Duration::from_secs(600);
+    let claim = async |n: usize, owner: &str, term| {
+        let claimed = stores[n].claim_delivery(&webhook, owner, term);
+        claimed.await.unwrap()
+    };
+    let settle = async |n: usize, owner: &str, cursor| {
+        let settled = stores[n].settle_delivery(settlement(&webhook, Some(owner), cursor));
+        settled.await.unwrap()
+    };
+    assert!(claim(0, "slow", Duration::ZERO).await);
+    assert!(!settle(0, "slow", 3).await, "over, if nobody else has it");
+    assert!(claim(1, "quick", long).await);
+    assert!(!claim(0, "slow", long).await);
+    assert!(!settle(0, "slow", 3).await);
+    assert!(settle(1, "quick", 2).await);
+    let row = stores[0].delivery(&webhook).await.unwrap().unwrap();
+    assert_eq!(row.cursor, 2);
+    let released = stores[0].release_deliveries(None, "slow");
+    released.await.unwrap();
+    assert!(!claim(0, "slow", long).await, "another one's stays");
+}
+
+/// Whatever is done to a webhook from all sides at once, nothing waits in a circle or fails.
+pub(crate) async fn many_hands_at_one_webhook(stores: &[Shared; 2]) {
+    let webhooks = [hooked(&stores[0], "t").await, hooked(&stores[0], "u").await];
+    let hands = [0, 1, 2, 3, 4, 5, 6, 7].map(|n| {
+        let (store, webhooks) = (stores[n % 2].clone(), webhooks.clone());
+        tokio::spawn(async move {
+            for round in 0..40_u64 {
+                meddle(&store, &webhooks, n, round).await.unwrap();
+            }
+        })
+    });
+    for hand in hands {
+        hand.await.unwrap();
+    }
+    for webhook in &webhooks {
+        let row = stores[1].delivery(webhook).await.unwrap().unwrap();
+        assert_eq!(row.cursor, 39);
+    }
+}
+
+/// One of the things that are done to webhooks, by who does it.
+async fn meddle(
+    store: &Shared,
+    webhooks: &[WebhookId; 2],
+    hand: usize,
+    round: u64,
+) -> Result<(), StoreError> {
+    let one = &webhooks[(hand / 2 + round as usize) % 2];
+    match hand / 2 {
+        0 => {
+            let mut put = settlement(one, None, round);
+            put.state.attempts = 1;
+            put.letter = LetterChange::Put(DeadLetter {
+                position: round % 5,
+                given_up: at(1),
+                attempts: 1,
+                cause: "500".to_owned(),
+                requested: false,
+            });
+            store.settle_delivery(put).await?;
+            let other = webhooks.iter().find(|webhook| *webhook != one).unwrap();
+            store
+                .settle_delivery(settlement(other, None, round))
+                .await?;
+        }
+        1 => {
+            let which = Redelivery {
+                webhook: round.is_multiple_of(2).then(|| one.clone()),
+                ..Redelivery::default()
+            };
+            store.redeliver(&which).await?;
+        }
+        2 => {
+            let hook = webhook(one.task.clone(), "a", &format!("https://{round}.example/"));
+            store.put_push_config(&scope("ada"), &hook).await?;
+            let mut remove = settlement(one, None, 0);
+            remove.letter = LetterChange::Remove(round % 5);
+            store.settle_delivery(remove).await?;
+        }
+        _ => {
+            let call = |webhook: &WebhookId| CallRecord {
+                webhook: webhook.clone(),
+                first: round,
+                last: round,
+                message_id: format!("{}.{round}", webhook.task),
+                attempt: 1,
+                at: at(round as i64),
+                took: Duration::ZERO,
+                outcome: CallOutcome::Broken,
+            };
+            let mut calls: Vec<CallRecord> = webhooks.iter().map(call).collect();
+            if round.is_multiple_of(2) {
+                calls.reverse();
+            }
+            store.record_calls(calls, 2).await?;
+            store.prune_calls(at(round as i64 - 1), 3).await?;
+        }
+    }
+    Ok(())
 }
 
 pub(crate) async fn closing_one_leaves_the_other_open(stores: &[Shared; 2]) {
