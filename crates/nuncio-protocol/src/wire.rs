@@ -9,6 +9,7 @@
 //! | `required` | `T: Default` | default, for validation to judge | always |
 //! | `optional` | `Option<T>` | `None` | if set |
 //! | `text` | `Option<T>` of text | `None`, as is `""` | if not empty |
+//! | `secret` | the same | the same | the same; `Debug` shows only that there is one |
 //! | `list` | `Vec<T>` or map | empty | if not empty |
 //! | `int` | `Option<i32>` | `None` | if set |
 //! | `size` | `i32` | 0 | always |
@@ -147,6 +148,9 @@ macro_rules! read_field {
         $map.next_value::<Option<_>>()?
             .filter(|text| !crate::wire::EmptyText::is_empty_text(text))
     };
+    (secret, $map:ident) => {
+        crate::wire::read_field!(text, $map)
+    };
     (int, $map:ident) => {
         $map.next_value::<Option<crate::wire::Int32>>()?
             .map(|n| n.0)
@@ -188,6 +192,9 @@ macro_rules! write_field {
             $out.serialize_field($name, value)?
         }
     };
+    (secret, $out:ident, $name:literal, $value:expr) => {
+        crate::wire::write_field!(text, $out, $name, $value)
+    };
     (flag, $out:ident, $name:literal, $value:expr) => {
         if *$value {
             $out.serialize_field($name, $value)?
@@ -200,6 +207,25 @@ macro_rules! write_field {
     };
 }
 
+/// What `Debug` shows of a field.
+macro_rules! debug_field {
+    (secret, $value:expr) => {
+        &$value.as_ref().map(|_| crate::wire::Hidden)
+    };
+    ($kind:ident, $value:expr) => {
+        $value
+    };
+}
+
+/// Stands for a secret where it would be shown.
+pub(crate) struct Hidden;
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
 /// Declares a message of the protocol; see the module documentation for the field kinds.
 macro_rules! wire_message {
     (
@@ -209,10 +235,18 @@ macro_rules! wire_message {
         }
     ) => {
         $(#[$meta])*
-        #[derive(Clone, Debug, Default, PartialEq)]
+        #[derive(Clone, Default, PartialEq)]
         #[non_exhaustive]
         $vis struct $message {
             $( $(#[$field_meta])* pub $field: $type, )*
+        }
+
+        impl ::std::fmt::Debug for $message {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.debug_struct(stringify!($message))
+                    $( .field(stringify!($field), crate::wire::debug_field!($kind, &self.$field)) )*
+                    .finish()
+            }
         }
 
         impl ::serde::Serialize for $message {
@@ -416,4 +450,4 @@ macro_rules! wire_enum {
     };
 }
 
-pub(crate) use {read_field, wire_enum, wire_message, wire_oneof, write_field};
+pub(crate) use {debug_field, read_field, wire_enum, wire_message, wire_oneof, write_field};
