@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use nuncio_egress::Egress;
 use nuncio_protocol::{A2aError, AgentId, Clock, ErrorKind, Ids, Timestamp};
 use nuncio_store::{Claim, Lease, Store, StoreError};
 use parking_lot::RwLock;
@@ -14,7 +13,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::cell::Hub;
+use crate::delivery::Outbound;
 use crate::draft::Drafts;
+use crate::sealing::Sealer;
 use crate::{Agent, HostedAgent, Settings};
 
 /// What the engine takes from its surroundings.
@@ -24,7 +25,8 @@ pub struct Environment {
     pub clock: Arc<dyn Clock>,
     /// Fresh identifiers.
     pub ids: Arc<dyn Ids>,
-    /// Authenticates page tokens; the same on every replica and after a restart.
+    /// Authenticates page tokens and seals the secrets of webhooks; the same on every replica and
+    /// after a restart.
     pub token_key: [u8; 32],
 }
 
@@ -44,7 +46,9 @@ pub(crate) struct Core {
     pub(crate) drafts: Arc<Drafts>,
     pub(crate) agents: RwLock<HashMap<AgentId, Arc<dyn Agent>>>,
     /// The way to webhooks, if somebody delivers to them.
-    pub(crate) egress: OnceLock<Egress>,
+    pub(crate) outbound: OnceLock<Arc<Outbound>>,
+    /// Seals the secrets of webhooks.
+    pub(crate) sealer: Sealer,
     /// Names this start of this process in leases.
     pub(crate) owner: Arc<str>,
     /// Whether other processes may write to the store.
@@ -72,6 +76,7 @@ impl Engine {
     /// An engine on a store.
     pub fn new(store: Arc<dyn Store>, environment: Environment, settings: Settings) -> Self {
         let owner = environment.ids.next().into();
+        let sealer = Sealer::new(&environment.token_key);
         let hub = Hub::new(settings.ring_events);
         let core = Core {
             shared: store.changes().is_some(),
@@ -82,7 +87,8 @@ impl Engine {
             hub,
             drafts: Arc::default(),
             agents: RwLock::default(),
-            egress: OnceLock::new(),
+            outbound: OnceLock::new(),
+            sealer,
             owner,
             draining: AtomicBool::new(false),
             closing: CancellationToken::new(),

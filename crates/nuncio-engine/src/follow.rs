@@ -60,7 +60,12 @@ impl Core {
         let mut cells = Vec::new();
         loop {
             match next {
-                Change::Task(id) => cells.extend(self.hub.of_task(&id)),
+                Change::Task(id) => {
+                    let told = self.hub.of_task(&id);
+                    // It may have got a webhook there, which is to be told of what happens here.
+                    told.iter().for_each(|cell| cell.note_webhook());
+                    cells.extend(told);
+                }
                 Change::Unknown => return Some(self.hub.open_cells()),
             }
             next = match changes.try_recv() {

@@ -16,11 +16,12 @@ use crate::HostedAgent;
 use crate::delivery::credentials;
 use crate::engine::store_error;
 use crate::list::{MAC_BYTES, mac};
+use crate::sealing::redact;
 
 impl HostedAgent {
     /// Whether webhooks may be registered: the agent offers it, and somebody delivers.
     pub fn takes_webhooks(&self) -> bool {
-        self.info().push_notifications && self.core.egress.get().is_some()
+        self.info().push_notifications && self.core.outbound.get().is_some()
     }
 
     /// The agent card with what this engine can keep, without addresses and security.
@@ -40,10 +41,11 @@ impl HostedAgent {
         version: Version,
     ) -> Result<Webhook> {
         self.check_offered()?;
-        let egress = self.core.egress.get().ok_or_else(not_supported)?;
+        let outbound = self.core.outbound.get().ok_or_else(not_supported)?;
         let wrong =
             |field: &str, why: &str| A2aError::invalid_field(format!("{prefix}{field}"), why);
-        egress
+        outbound
+            .egress
             .check_url(&config.url)
             .map_err(|refusal| wrong("url", &refusal.to_string()))?;
         if credentials(&config).is_none() {
@@ -95,8 +97,10 @@ impl HostedAgent {
         call: Call,
         request: TaskPushNotificationConfig,
     ) -> Result<TaskPushNotificationConfig> {
-        let webhook = self.webhook("", request, call.version)?;
+        let mut webhook = self.webhook("", request, call.version)?;
         let scope = self.scope(&call);
+        let answer = self.shown(webhook.config.clone());
+        self.core.sealer.seal(&scope, &mut webhook.config);
         let (Some(task), Some(id)) = (&webhook.config.task_id, &webhook.config.id) else {
             return Err(A2aError::invalid_field("taskId", "is required"));
         };
@@ -111,7 +115,7 @@ impl HostedAgent {
             cell.note_webhook();
         }
         self.core.hub.wakes.change(&scope, task, id);
-        Ok(webhook.config)
+        Ok(answer)
     }
 
     pub(crate) async fn get_webhook(
@@ -182,11 +186,29 @@ impl HostedAgent {
         task: &TaskId,
     ) -> Result<Vec<TaskPushNotificationConfig>> {
         self.check_offered()?;
-        let rows = self.core.store.push_configs(&self.scope(call), task).await;
+        let scope = self.scope(call);
+        let rows = self.core.store.push_configs(&scope, task).await;
         let rows = rows
             .map_err(|error| store_error(&error))?
             .ok_or_else(|| A2aError::task_not_found(task))?;
-        Ok(rows.into_iter().map(|row| row.webhook.config).collect())
+        let shown = rows.into_iter().map(|row| {
+            let mut config = row.webhook.config;
+            if let Err(error) = self.core.sealer.open(&scope, &mut config) {
+                tracing::error!(task.id = %task, %error, "a webhook is shown without its secrets");
+                redact(&mut config);
+            }
+            self.shown(config)
+        });
+        Ok(shown.collect())
+    }
+
+    /// A webhook as its owner sees it: its secrets are never read back, unless a setting says so
+    /// (OP-PGET-02).
+    fn shown(&self, mut config: TaskPushNotificationConfig) -> TaskPushNotificationConfig {
+        if !self.core.settings.return_webhook_secrets {
+            redact(&mut config);
+        }
+        config
     }
 }
 

@@ -196,7 +196,7 @@ impl HostedAgent {
             None => ContextId::from(self.core.environment.ids.next()),
         };
         let task = self.first_task(&incoming, &context);
-        claim_webhook(incoming.webhook.as_mut(), &task.id)?;
+        self.claim_webhook(&mut incoming, &task.id)?;
         let cell = self
             .core
             .hub
@@ -338,7 +338,7 @@ impl HostedAgent {
     }
 
     async fn continue_task(&self, mut incoming: Incoming, id: &TaskId) -> Result<Taken> {
-        claim_webhook(incoming.webhook.as_mut(), id)?;
+        self.claim_webhook(&mut incoming, id)?;
         let cell = self.open(&incoming.scope, id).await?;
         let writing = cell.writing.lock().await;
         loop {
@@ -482,6 +482,24 @@ impl HostedAgent {
         );
     }
 
+    /// Makes a webhook the task's and seals it; one that names another task is refused (OP-SEND-20).
+    fn claim_webhook(&self, incoming: &mut Incoming, task: &TaskId) -> Result<()> {
+        let Some(Webhook { config, .. }) = &mut incoming.webhook else {
+            return Ok(());
+        };
+        let named = config.task_id.as_ref().filter(|named| !named.is_empty());
+        if named.is_some_and(|named| named != task) {
+            let field = format!("{WEBHOOK}taskId");
+            return Err(A2aError::invalid_field(
+                field,
+                "is not the task of the message",
+            ));
+        }
+        config.task_id = Some(task.clone());
+        self.core.sealer.seal(&incoming.scope, config);
+        Ok(())
+    }
+
     fn check_context(&self, message: &Message, task: &Task) -> Result<()> {
         match &message.context_id {
             Some(context) if task.context_id.as_ref() != Some(context) => Err(
@@ -516,23 +534,6 @@ impl HostedAgent {
 
 /// Where a webhook stands in a send.
 const WEBHOOK: &str = "configuration.taskPushNotificationConfig.";
-
-/// Makes a webhook the task's; one that names another task is refused (OP-SEND-20).
-fn claim_webhook(webhook: Option<&mut Webhook>, task: &TaskId) -> Result<()> {
-    let Some(Webhook { config, .. }) = webhook else {
-        return Ok(());
-    };
-    let named = config.task_id.as_ref().filter(|named| !named.is_empty());
-    if named.is_some_and(|named| named != task) {
-        let field = format!("{WEBHOOK}taskId");
-        return Err(A2aError::invalid_field(
-            field,
-            "is not the task of the message",
-        ));
-    }
-    config.task_id = Some(task.clone());
-    Ok(())
-}
 
 struct UsedKey {
     task: TaskId,

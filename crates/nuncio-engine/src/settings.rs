@@ -36,8 +36,11 @@ pub struct Settings {
     pub max_queued_messages: usize,
     /// Hand-offs from agent to agent in one run; 5.
     pub max_hand_offs: usize,
-    /// Webhooks that a task may have; 20.
+    /// Webhooks that a task may have; 10.
     pub max_webhooks_per_task: usize,
+    /// Whether token and credentials of a webhook are given back to the caller who set them; no:
+    /// they can be set and replaced, not read (OP-PGET-02).
+    pub return_webhook_secrets: bool,
     /// How long a lease holds without renewal; 15 seconds.
     pub lease: Duration,
 }
@@ -59,7 +62,8 @@ impl Default for Settings {
             snapshot_every: 2_000,
             max_queued_messages: 100,
             max_hand_offs: 5,
-            max_webhooks_per_task: 20,
+            max_webhooks_per_task: 10,
+            return_webhook_secrets: false,
             lease: Duration::from_secs(15),
         }
     }

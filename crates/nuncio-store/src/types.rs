@@ -419,8 +419,8 @@ pub trait Store: Deliveries + Send + Sync + fmt::Debug {
         limit: usize,
     ) -> StoreFuture<'a, Vec<(Scope, TaskId)>>;
 
-    /// Commits of other processes to tasks that were there, as they are heard of; `None` if no
-    /// other process can write.
+    /// Commits of other processes to tasks that were there, and to their webhooks, as they are heard
+    /// of; `None` if no other process can write.
     ///
     /// A hint: ids only, soon after the commit, several commits to a task perhaps as one. One may
     /// be lost, so a reader looks for itself once in a while. A receiver that lags

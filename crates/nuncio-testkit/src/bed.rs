@@ -44,10 +44,21 @@ impl Bed {
 
     /// An engine on a store; ids differ from those of any other engine on it.
     pub fn on(store: Arc<dyn Store>, agent: TestAgent, settings: Settings) -> Self {
-        let clock = Arc::new(FixedClock::default());
+        let (clock, ids) = (Arc::default(), Arc::new(NumberedIds::default()));
+        Self::at(store, agent, settings, clock, ids)
+    }
+
+    /// An engine on a store, with time and ids that it may share with engines before and after it.
+    pub fn at(
+        store: Arc<dyn Store>,
+        agent: TestAgent,
+        settings: Settings,
+        clock: Arc<FixedClock>,
+        ids: Arc<NumberedIds>,
+    ) -> Self {
         let environment = Environment {
             clock: Arc::clone(&clock) as _,
-            ids: Arc::new(NumberedIds::default()),
+            ids,
             token_key: [7; 32],
         };
         let engine = Engine::new(Arc::clone(&store), environment, settings);

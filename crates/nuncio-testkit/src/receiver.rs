@@ -22,6 +22,8 @@ pub struct Notified {
     pub headers: BTreeMap<String, String>,
     /// The body.
     pub body: Value,
+    /// The body to the byte.
+    pub raw: Vec<u8>,
     /// When it came.
     pub at: Instant,
 }
@@ -42,6 +44,10 @@ pub enum Answer {
     RetryAfter(u16, String),
     /// Says nothing, for ever.
     Hang,
+    /// Answers with this status, and with a body that never ends.
+    Endless(u16),
+    /// Answers with something that is not HTTP.
+    Garbage,
 }
 
 /// A receiver that answers as told, and keeps what it is told.
@@ -104,6 +110,11 @@ impl Receiver {
         self.calls.list.lock().clone()
     }
 
+    /// Forgets what has come so far.
+    pub fn forget(&self) {
+        self.calls.list.lock().clear();
+    }
+
     /// Waits until what has come is as wanted, and gives it.
     ///
     /// # Panics
@@ -151,10 +162,25 @@ impl Calls {
             Answer::Status(status) => (status, String::new()),
             Answer::RetryAfter(status, after) => (status, format!("retry-after: {after}\r\n")),
             Answer::Hang => return std::future::pending().await,
+            Answer::Garbage => {
+                let _ = socket.write_all(b"\x15\x03\x01 nonsense\r\n\r\n").await;
+                return;
+            }
+            Answer::Endless(status) => return endless(socket, status).await,
         };
         let head =
             format!("HTTP/1.1 {status} x\r\n{more}content-length: 0\r\nconnection: close\r\n\r\n");
         let _ = socket.write_all(head.as_bytes()).await;
+    }
+}
+
+/// A byte now and then, until the other side has enough.
+async fn endless(mut socket: BufReader<TcpStream>, status: u16) {
+    let head = format!("HTTP/1.1 {status} x\r\ncontent-length: 1000000\r\n\r\n");
+    let mut piece = head.as_bytes();
+    while socket.write_all(piece).await.is_ok() {
+        piece = b".";
+        tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
@@ -178,6 +204,7 @@ async fn read(socket: &mut BufReader<TcpStream>) -> Option<Notified> {
         path,
         headers,
         body: serde_json::from_slice(&body).ok()?,
+        raw: body,
         at: Instant::now(),
     })
 }

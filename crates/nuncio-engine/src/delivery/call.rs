@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use nuncio_egress::{Egress, EgressError, EgressRequest, EgressResponse, Timeouts};
+use nuncio_egress::{EgressError, EgressRequest, EgressResponse, Timeouts};
 use nuncio_protocol::dialect::Notification;
-use nuncio_protocol::{AuthenticationInfo, Clock, TaskPushNotificationConfig};
-use nuncio_store::Webhook;
+use nuncio_protocol::{AuthenticationInfo, Clock, TaskPushNotificationConfig, Timestamp};
+use nuncio_store::{CallOutcome, Webhook};
+use tokio::time::Instant;
 
+use super::Outbound;
 use super::backoff::Failure;
+use super::signing::Attempt;
 
 /// How much of an answer is read, so that its connection can be used again.
 const MAX_ANSWER_BYTES: u64 = 64 << 10;
@@ -27,51 +30,119 @@ pub(super) enum Answer {
     Failed(Failure),
 }
 
-/// Calls a webhook once.
+/// What is said of a host by a call to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Health {
+    /// Nothing.
+    #[default]
+    Unknown,
+    /// It answers.
+    Good,
+    /// It does not answer, or asks to be left alone.
+    Bad,
+}
+
+/// A call that has been made.
+#[derive(Debug)]
+pub(super) struct Called {
+    pub(super) answer: Answer,
+    pub(super) outcome: CallOutcome,
+    pub(super) health: Health,
+    pub(super) at: Timestamp,
+    pub(super) took: Duration,
+}
+
+/// Calls a webhook once; its secrets are open.
 pub(super) async fn call(
-    egress: &Egress,
+    outbound: &Outbound,
     clock: &dyn Clock,
     webhook: &Webhook,
-    event_id: &str,
+    message_id: &str,
     notification: Notification,
-    limit: Duration,
-) -> Answer {
-    let Some(request) = request(egress, webhook, event_id, notification, limit) else {
-        return failed("the URL or a header of it cannot be used", true);
+) -> Called {
+    let (at, began) = (clock.now(), Instant::now());
+    let called = |answer, outcome, health| Called {
+        answer,
+        outcome,
+        health,
+        at,
+        took: began.elapsed(),
     };
-    match egress.send(request).await {
+    let Some(request) = request(outbound, webhook, message_id, at, notification) else {
+        let outcome = CallOutcome::Unsendable;
+        return called(failed(true), outcome, Health::Unknown);
+    };
+    match outbound.egress.send(request).await {
         Ok(response) => {
-            let answer = judge(&response, clock);
+            let (answer, health) = judge(&response, clock);
+            let outcome = CallOutcome::Answered(response.status().as_u16());
             let _ = tokio::time::timeout(ANSWER_TIME, response.bytes_up_to(MAX_ANSWER_BYTES)).await;
-            answer
+            called(answer, outcome, health)
         }
         Err(error) => {
-            let refused = matches!(error, EgressError::Refused(_) | EgressError::Setup(_));
-            failed(error, refused)
+            let outcome = outcome_of(&error);
+            let (is_refusal, health) = match outcome {
+                CallOutcome::Forbidden | CallOutcome::Unsendable => (true, Health::Unknown),
+                _ => (false, Health::Bad),
+            };
+            tracing::debug!(%error, "a webhook was not reached");
+            called(failed(is_refusal), outcome, health)
         }
     }
 }
 
+impl Called {
+    /// A call that could not even begin.
+    pub(super) fn not_made(at: Timestamp) -> Self {
+        let outcome = CallOutcome::Unsendable;
+        Self {
+            answer: failed(true),
+            outcome,
+            health: Health::Unknown,
+            at,
+            took: Duration::ZERO,
+        }
+    }
+}
+
+/// The error in coarse words: what a network looks like from here is not told (S06).
+fn outcome_of(error: &EgressError) -> CallOutcome {
+    match error {
+        EgressError::Refused(_) => CallOutcome::Forbidden,
+        EgressError::Setup(_) => CallOutcome::Unsendable,
+        error if error.is_connect() => CallOutcome::Unreachable,
+        EgressError::Timeout { .. } => CallOutcome::TimedOut,
+        _ => CallOutcome::Broken,
+    }
+}
+
 fn request(
-    egress: &Egress,
+    outbound: &Outbound,
     webhook: &Webhook,
-    event_id: &str,
+    message_id: &str,
+    at: Timestamp,
     notification: Notification,
-    limit: Duration,
 ) -> Option<EgressRequest> {
-    let url = egress.check_url(&webhook.config.url).ok()?;
+    let url = outbound.egress.check_url(&webhook.config.url).ok()?;
+    let attempt = Attempt {
+        message_id,
+        at,
+        body: notification.body.as_ref(),
+    };
+    let signing = &outbound.settings.signing;
+    let signed = signing.headers(attempt).ok()?;
+    let token = signing.token(&webhook.config, &url, attempt).ok()?;
     let content_type = HeaderValue::from_static(notification.content_type);
     let version = HeaderValue::from_static(webhook.version.as_str());
     let mut request = EgressRequest::post(url, notification.body)
-        .timeouts(Timeouts::total(limit))
+        .timeouts(Timeouts::total(outbound.settings.call_timeout))
         .header(header::CONTENT_TYPE, content_type)
-        .header(HeaderName::from_static("a2a-version"), version)
-        .header(
-            HeaderName::from_static("webhook-id"),
-            HeaderValue::from_str(event_id).ok()?,
-        );
-    for (name, value) in credentials(&webhook.config)? {
+        .header(HeaderName::from_static("a2a-version"), version);
+    for (name, value) in signed.into_iter().chain(credentials(&webhook.config)?) {
         request = request.header(name, value);
+    }
+    if let Some((name, value)) = token {
+        request.headers.insert(name, value);
     }
     Some(request)
 }
@@ -108,13 +179,13 @@ fn authorization(authentication: &AuthenticationInfo) -> String {
     }
 }
 
-fn judge(response: &EgressResponse, clock: &dyn Clock) -> Answer {
+fn judge(response: &EgressResponse, clock: &dyn Clock) -> (Answer, Health) {
     let status = response.status();
     if status.is_success() {
-        return Answer::Taken;
+        return (Answer::Taken, Health::Good);
     }
     if status == StatusCode::GONE {
-        return Answer::Gone;
+        return (Answer::Gone, Health::Good);
     }
     let may_change = status.is_server_error()
         || [
@@ -124,16 +195,20 @@ fn judge(response: &EgressResponse, clock: &dyn Clock) -> Answer {
         ]
         .contains(&status);
     let told = response.header(header::RETRY_AFTER.as_str());
-    Answer::Failed(Failure {
-        cause: format!("the answer was {}", status.as_u16()),
+    let answer = Answer::Failed(Failure {
         is_refusal: !may_change,
         retry_after: told.and_then(|told| retry_after(told, clock)),
-    })
+    });
+    let health = if may_change {
+        Health::Bad
+    } else {
+        Health::Good
+    };
+    (answer, health)
 }
 
-fn failed(cause: impl ToString, is_refusal: bool) -> Answer {
+fn failed(is_refusal: bool) -> Answer {
     Answer::Failed(Failure {
-        cause: cause.to_string(),
         is_refusal,
         retry_after: None,
     })

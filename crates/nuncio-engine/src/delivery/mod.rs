@@ -3,11 +3,19 @@
 //! The log of a task with a cursor per webhook is the outbox. Commits of tasks that have webhooks
 //! are noted ([`Wakes`]), and the [`Deliverer`] looks what is due; what an earlier process has left
 //! is found in the store. A webhook has one call at a time, and the next event waits until the
-//! last one is taken or given up. The cursor moves after the answer and never before.
+//! last one is taken or given up. The cursor moves after the answer and never before. How the calls
+//! have gone is kept with the webhook, so that schedule and 72 hours outlive the process; with
+//! several processes at one store, one at a time delivers to a webhook ([`claim`]).
 
 mod backoff;
 mod call;
+mod claim;
+mod record;
+mod reseal;
 mod schedule;
+mod settle;
+mod signing;
+mod test_call;
 mod turn;
 mod wakes;
 
@@ -24,10 +32,14 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use call::credentials;
+pub use signing::WebhookSigning;
+pub use test_call::TestCall;
 pub(crate) use wakes::{TaskKey, Wakes, WebhookKey};
 
 use crate::Engine;
 use crate::engine::Core;
+use call::Health;
+use record::Recorder;
 use schedule::{Schedule, Turn};
 use turn::{TurnEnd, host_of};
 
@@ -42,12 +54,22 @@ pub struct DeliverySettings {
     pub retry_delays: Vec<Duration>,
     /// How long an event is tried before it is given up; 72 hours.
     ///
-    /// Counted from the first failure; after a restart from the first one since.
+    /// Counted from the first failure, over restarts; what is given up is a dead letter.
     pub give_up_after: Duration,
+    /// How long a webhook may take nothing at all before it is disabled; 5 days.
+    pub disable_after: Duration,
     /// Calls going on at once; 64.
     pub max_calls: usize,
     /// Calls going on at once to one host and port; 8.
     pub max_calls_per_host: usize,
+    /// Calls to a host that fail in a row, whoever they are for, before it gets one at a time; 5.
+    pub break_after: u32,
+    /// How long calls stay in the log; 7 days.
+    pub keep_calls_for: Duration,
+    /// How many calls of one webhook stay in the log; 1,000.
+    pub keep_calls: usize,
+    /// With what calls are signed; nothing.
+    pub signing: WebhookSigning,
     /// How long calls going on may take to end when the delivery stops; 2 seconds.
     ///
     /// What is cut off is delivered again by the next process.
@@ -71,8 +93,13 @@ impl Default for DeliverySettings {
             call_timeout: Duration::from_secs(15),
             retry_delays: DELAYS.map(Duration::from_secs).into(),
             give_up_after: Duration::from_secs(72 * 3_600),
+            disable_after: Duration::from_secs(5 * 86_400),
             max_calls: 64,
             max_calls_per_host: 8,
+            break_after: 5,
+            keep_calls_for: Duration::from_secs(7 * 86_400),
+            keep_calls: 1_000,
+            signing: WebhookSigning::default(),
             stop_grace: Duration::from_secs(2),
         }
     }
@@ -100,13 +127,20 @@ pub struct Deliverer {
 #[derive(Debug)]
 pub(crate) struct Courier {
     core: Arc<Core>,
-    egress: Egress,
-    settings: DeliverySettings,
+    outbound: Arc<Outbound>,
+    recorder: Recorder,
+}
+
+/// The way to webhooks.
+#[derive(Debug)]
+pub(crate) struct Outbound {
+    pub(crate) egress: Egress,
+    pub(crate) settings: DeliverySettings,
 }
 
 /// What a spawned piece of work came to.
 enum Finished {
-    Turn(Turn, TurnEnd),
+    Turn(Box<Turn>, TurnEnd),
     Found(Vec<(WebhookKey, Arc<str>)>, bool),
     Backlog(Vec<TaskKey>),
 }
@@ -124,11 +158,12 @@ impl Engine {
     ///
     /// `egress` decides which addresses may be called. To be called once per engine.
     pub fn deliverer(&self, egress: Egress, settings: DeliverySettings) -> Deliverer {
-        let _ = self.core.egress.set(egress.clone());
+        let outbound = Arc::new(Outbound { egress, settings });
+        let _ = self.core.outbound.set(Arc::clone(&outbound));
         let courier = Courier {
             core: Arc::clone(&self.core),
-            egress,
-            settings,
+            outbound,
+            recorder: Recorder::default(),
         };
         Deliverer {
             courier: Arc::new(courier),
@@ -144,17 +179,30 @@ impl Deliverer {
     pub async fn run(self, shutdown: CancellationToken) {
         let wakes = Arc::clone(&self.courier.core.hub.wakes);
         wakes.listen(true);
-        let settings = &self.courier.settings;
+        let settings = &self.courier.outbound.settings;
+        let (per_host, break_after) = (settings.max_calls_per_host, settings.break_after);
         let delivery = Delivery {
-            schedule: Schedule::new(settings.max_calls, settings.max_calls_per_host),
-            courier: self.courier,
+            schedule: Schedule::new(settings.max_calls, per_host, break_after),
+            courier: Arc::clone(&self.courier),
             work: JoinSet::new(),
             look_ups: 0,
             backlog: Backlog::After(None),
+            look_again: None,
             stopping: CancellationToken::new(),
         };
-        delivery.run(&shutdown).await;
-        wakes.listen(false);
+        let ended = CancellationToken::new();
+        let delivered = async {
+            delivery.run(&shutdown).await;
+            wakes.listen(false);
+            ended.cancel();
+        };
+        let sealed = async {
+            tokio::select! {
+                () = ended.cancelled() => {}
+                () = self.courier.seal_plain_secrets() => {}
+            }
+        };
+        tokio::join!(delivered, sealed, self.courier.keep_records(&ended));
     }
 }
 
@@ -164,6 +212,8 @@ struct Delivery {
     work: JoinSet<Finished>,
     look_ups: usize,
     backlog: Backlog,
+    /// When to look for what other processes have left, if there may be others.
+    look_again: Option<Instant>,
     stopping: CancellationToken,
 }
 
@@ -172,7 +222,8 @@ impl Delivery {
         let wakes = Arc::clone(&self.courier.core.hub.wakes);
         loop {
             self.begin_work();
-            let timer = self.schedule.next_timer();
+            let timers = [self.schedule.next_timer(), self.look_again];
+            let timer = timers.into_iter().flatten().min();
             tokio::select! {
                 () = shutdown.cancelled() => break,
                 () = wakes.noted.notified() => {}
@@ -181,21 +232,30 @@ impl Delivery {
                     Err(error) => tracing::error!(%error, "delivering to webhooks failed"),
                 },
                 () = sleep_until(timer.unwrap_or_else(Instant::now)), if timer.is_some() => {
-                    self.schedule.ring(Instant::now());
+                    self.ring();
                 }
             }
         }
         self.stop().await;
     }
 
+    /// Takes up what has waited long enough.
+    fn ring(&mut self) {
+        let now = Instant::now();
+        self.schedule.ring(now);
+        if self.look_again.is_some_and(|at| at <= now) {
+            self.look_again = None;
+            self.backlog = Backlog::After(None);
+        }
+    }
+
     /// Begins whatever may begin.
     fn begin_work(&mut self) {
         let wakes = Arc::clone(&self.courier.core.hub.wakes);
-        if self.schedule.len() >= MAX_LINES {
-            // The store knows it all; it is asked again when there is room.
-            if wakes.forget() {
-                self.backlog = Backlog::After(None);
-            }
+        // The store knows it all; it is asked again when there is room.
+        let overflows = self.schedule.len() >= MAX_LINES && wakes.forget();
+        if wakes.is_to_look_again() || overflows {
+            self.backlog = Backlog::After(None);
         }
         while self.look_ups < LOOK_UPS
             && let Some((task, changed)) = wakes.take()
@@ -243,17 +303,18 @@ impl Delivery {
             let taken = courier.turn(&turn.key, &turn.host, &mut turn.progress, &stopping);
             let end = AssertUnwindSafe(taken).catch_unwind().await;
             wakes.end(&turn.key);
-            let end = end.unwrap_or_else(|_panic| {
+            let (end, health) = end.unwrap_or_else(|_panic| {
                 tracing::error!(task.id = %turn.key.0.1, webhook.id = %turn.key.1, "a delivery panicked");
-                TurnEnd::Later(Instant::now() + Duration::from_secs(60))
+                (TurnEnd::after(Duration::from_secs(60)), Health::Unknown)
             });
-            Finished::Turn(turn, end)
+            turn.health = health;
+            Finished::Turn(Box::new(turn), end)
         });
     }
 
     fn take_in(&mut self, finished: Finished) {
         match finished {
-            Finished::Turn(turn, end) => self.schedule.finish(turn, end),
+            Finished::Turn(turn, end) => self.schedule.finish(*turn, end),
             Finished::Found(found, changed) => {
                 self.look_ups -= 1;
                 for (webhook, host) in found {
@@ -270,6 +331,11 @@ impl Delivery {
                         }
                         _ => Backlog::Read,
                     };
+                    if let Backlog::Read = self.backlog
+                        && self.courier.core.shared
+                    {
+                        self.look_again = Some(Instant::now() + self.courier.claim_term());
+                    }
                 }
                 for (scope, task) in tasks {
                     self.courier.core.hub.wakes.wake(&scope, &task);
@@ -281,12 +347,13 @@ impl Delivery {
     /// Lets calls going on come to their end, for a while.
     async fn stop(mut self) {
         self.stopping.cancel();
-        let grace = self.courier.settings.stop_grace;
+        let grace = self.courier.outbound.settings.stop_grace;
         let ended = async { while self.work.join_next().await.is_some() {} };
         if tokio::time::timeout(grace, ended).await.is_err() {
             tracing::info!("calls of webhooks are cut off and will be made again");
         }
         self.work.shutdown().await;
+        self.courier.give_up_all().await;
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::WebhookKey;
+use super::call::Health;
 use super::turn::{Progress, TurnEnd};
 
 type Key = Arc<WebhookKey>;
@@ -21,6 +22,8 @@ pub(super) struct Schedule {
     running: usize,
     max_running: usize,
     max_per_host: usize,
+    /// Failures in a row after which a host gets one call at a time.
+    break_after: u32,
 }
 
 #[derive(Debug)]
@@ -42,9 +45,13 @@ enum State {
 
 #[derive(Debug, Default)]
 struct Host {
+    /// Webhooks there that have something to get.
+    lines: usize,
     running: usize,
     ready: VecDeque<Key>,
     is_open: bool,
+    /// Calls in a row that have failed, whoever they were for.
+    failures: u32,
 }
 
 /// A turn to take.
@@ -53,10 +60,12 @@ pub(super) struct Turn {
     pub(super) key: Key,
     pub(super) host: Arc<str>,
     pub(super) progress: Progress,
+    /// What the last call of the turn said of the host.
+    pub(super) health: Health,
 }
 
 impl Schedule {
-    pub(super) fn new(max_running: usize, max_per_host: usize) -> Self {
+    pub(super) fn new(max_running: usize, max_per_host: usize, break_after: u32) -> Self {
         Self {
             lines: HashMap::new(),
             hosts: HashMap::new(),
@@ -65,6 +74,7 @@ impl Schedule {
             running: 0,
             max_running: max_running.max(1),
             max_per_host: max_per_host.max(1),
+            break_after,
         }
     }
 
@@ -79,6 +89,7 @@ impl Schedule {
         let state = self.lines.get_mut(&key).map(|line| &mut line.state);
         match state {
             None => {
+                self.hosts.entry(Arc::clone(&host)).or_default().lines += 1;
                 let line = Line {
                     host,
                     progress: Progress::default(),
@@ -116,11 +127,49 @@ impl Schedule {
         let Some(host) = self.hosts.get_mut(name) else {
             return;
         };
-        if host.running == 0 && host.ready.is_empty() {
+        let bound = if host.failures < self.break_after {
+            self.max_per_host
+        } else {
+            1
+        };
+        if host.running == 0 && host.lines == 0 {
             self.hosts.remove(name);
-        } else if !host.is_open && !host.ready.is_empty() && host.running < self.max_per_host {
+        } else if !host.is_open && !host.ready.is_empty() && host.running < bound {
             host.is_open = true;
             self.open.push_back(Arc::clone(name));
+        }
+    }
+
+    /// Draws the consequences of a call for its host: one that fails for everybody is probed by
+    /// one call at a time, until one is answered.
+    fn note_health(&mut self, name: &Arc<str>, health: Health) {
+        let Some(host) = self.hosts.get_mut(name) else {
+            return;
+        };
+        match health {
+            Health::Unknown => {}
+            Health::Good => {
+                if host.failures >= self.break_after {
+                    tracing::info!(webhook.host = &**name, "a host of webhooks answers again");
+                }
+                host.failures = 0;
+            }
+            Health::Bad => {
+                host.failures = host.failures.saturating_add(1);
+                if host.failures == self.break_after {
+                    tracing::warn!(
+                        webhook.host = &**name,
+                        "a host of webhooks fails and gets one call at a time"
+                    );
+                }
+            }
+        }
+    }
+
+    /// Counts a webhook out of its host.
+    fn leave_host(&mut self, name: &Arc<str>) {
+        if let Some(host) = self.hosts.get_mut(name) {
+            host.lines -= 1;
         }
     }
 
@@ -144,6 +193,7 @@ impl Schedule {
                     key,
                     host: name,
                     progress,
+                    health: Health::Unknown,
                 });
             }
             self.open_host(&name);
@@ -157,8 +207,10 @@ impl Schedule {
             key,
             host: name,
             progress,
+            health,
         } = turn;
         self.running -= 1;
+        self.note_health(&name, health);
         if let Some(host) = self.hosts.get_mut(&name) {
             host.running -= 1;
         }
@@ -168,10 +220,13 @@ impl Schedule {
             match end {
                 TurnEnd::Idle if !again => {
                     self.lines.remove(&key);
+                    self.leave_host(&name);
                 }
                 TurnEnd::Idle | TurnEnd::More => self.make_ready(key),
                 TurnEnd::Elsewhere(host) => {
+                    self.hosts.entry(Arc::clone(&host)).or_default().lines += 1;
                     line.host = host;
+                    self.leave_host(&name);
                     self.make_ready(key);
                 }
                 TurnEnd::Later(at) => {
@@ -226,7 +281,7 @@ mod tests {
     /// PUSH-08: a host that is slow keeps nobody from the others.
     #[tokio::test(start_paused = true)]
     async fn hosts_take_turns_within_their_bounds() {
-        let mut schedule = Schedule::new(4, 2);
+        let mut schedule = Schedule::new(4, 2, 3);
         for n in 0..5 {
             add(&mut schedule, &format!("slow {n}"), "slow");
         }
@@ -247,7 +302,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_happens_during_a_turn_gets_another_one() {
-        let mut schedule = Schedule::new(4, 2);
+        let mut schedule = Schedule::new(4, 2, 3);
         add(&mut schedule, "t", "host");
         let turn = schedule.next().unwrap();
         add(&mut schedule, "t", "host");
@@ -261,7 +316,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_waits_is_woken_by_time_or_by_a_change() {
-        let mut schedule = Schedule::new(4, 2);
+        let mut schedule = Schedule::new(4, 2, 3);
         let in_a_minute = Instant::now() + Duration::from_secs(60);
         for changed in [false, true] {
             schedule.add(key("t"), "host".into(), changed);
@@ -273,5 +328,41 @@ mod tests {
         schedule.ring(in_a_minute);
         assert!(schedule.next().is_some());
         assert_eq!(schedule.next_timer(), None);
+    }
+
+    /// S06: a host that fails for everybody is probed by one call at a time, until it answers.
+    #[tokio::test(start_paused = true)]
+    async fn a_host_that_fails_gets_one_call_at_a_time() {
+        let mut schedule = Schedule::new(64, 8, 3);
+        for n in 0..40 {
+            add(&mut schedule, &format!("down {n:02}"), "down");
+        }
+        let begin = |schedule: &mut Schedule| -> Vec<Turn> {
+            std::iter::from_fn(|| schedule.next()).collect()
+        };
+        let mut calls = begin(&mut schedule);
+        assert_eq!(calls.len(), 8);
+        let in_an_hour = Instant::now() + Duration::from_secs(3_600);
+        let mut made = 0;
+        let fail = |schedule: &mut Schedule, calls: Vec<Turn>| {
+            for mut turn in calls {
+                turn.health = Health::Bad;
+                schedule.finish(turn, TurnEnd::Later(in_an_hour));
+            }
+        };
+        while made < 30 {
+            made += calls.len();
+            fail(&mut schedule, calls);
+            calls = begin(&mut schedule);
+            assert_eq!(calls.len(), 1, "after {made} calls");
+        }
+        add(&mut schedule, "good", "good");
+        let good = schedule.next().unwrap();
+        assert_eq!(task(&good), "good", "others are not held up");
+        schedule.finish(good, TurnEnd::Idle);
+        let mut probe = calls.remove(0);
+        probe.health = Health::Good;
+        schedule.finish(probe, TurnEnd::Idle);
+        assert_eq!(begin(&mut schedule).len(), 8, "it answers again");
     }
 }

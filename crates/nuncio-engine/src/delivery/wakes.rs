@@ -23,6 +23,8 @@ pub(crate) struct Wakes {
     /// Whether a webhook was changed, so that it is not to wait for its next attempt.
     woken: Mutex<BTreeMap<TaskKey, bool>>,
     pub(crate) noted: Notify,
+    /// Whether what has been left behind is to be looked for again.
+    look_again: AtomicBool,
     /// The webhooks that are being delivered to, and whether they have been changed meanwhile.
     busy: Mutex<HashMap<WebhookKey, bool>>,
 }
@@ -49,6 +51,17 @@ impl Wakes {
             *self.woken.lock().entry(task).or_default() |= changed;
             self.noted.notify_one();
         }
+    }
+
+    /// Has what is left behind looked for again: anything may have been changed.
+    pub(crate) fn look_again(&self) {
+        self.look_again.store(true, Ordering::Release);
+        self.noted.notify_one();
+    }
+
+    /// Whether it is to be looked for again; asked once.
+    pub(super) fn is_to_look_again(&self) -> bool {
+        self.look_again.swap(false, Ordering::AcqRel)
     }
 
     /// Begins or ends noting.

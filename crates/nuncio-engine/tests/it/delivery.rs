@@ -19,33 +19,33 @@ use tokio_util::sync::CancellationToken;
 use crate::push::{config, create, delete, deliverer, list, with_webhook};
 
 /// Retries without much waiting.
-fn quick() -> DeliverySettings {
+pub(crate) fn quick() -> DeliverySettings {
     let mut settings = DeliverySettings::default();
     settings.retry_delays = vec![Duration::from_millis(2)];
     settings
 }
 
 /// Retries that no test lives to see.
-fn slow() -> DeliverySettings {
+pub(crate) fn slow() -> DeliverySettings {
     let mut settings = DeliverySettings::default();
     settings.retry_delays = vec![Duration::from_secs(3_600)];
     settings
 }
 
 /// A bed whose webhooks are called.
-struct Delivering {
-    bed: Bed,
-    shutdown: CancellationToken,
-    running: JoinHandle<()>,
+pub(crate) struct Delivering {
+    pub(crate) bed: Bed,
+    pub(crate) shutdown: CancellationToken,
+    pub(crate) running: JoinHandle<()>,
 }
 
 impl Delivering {
-    fn new(behaviour: Behaviour, settings: DeliverySettings) -> Self {
+    pub(crate) fn new(behaviour: Behaviour, settings: DeliverySettings) -> Self {
         let bed = Bed::new(behaviour);
         Self::with(bed, settings)
     }
 
-    fn with(bed: Bed, settings: DeliverySettings) -> Self {
+    pub(crate) fn with(bed: Bed, settings: DeliverySettings) -> Self {
         let (deliverer, shutdown) = (deliverer(&bed, settings), CancellationToken::new());
         let running = tokio::spawn(deliverer.run(shutdown.clone()));
         Self {
@@ -55,13 +55,13 @@ impl Delivering {
         }
     }
 
-    async fn stop(self) -> Bed {
+    pub(crate) async fn stop(self) -> Bed {
         self.shutdown.cancel();
         self.running.await.unwrap();
         self.bed
     }
 
-    async fn send_with(&self, id: &str, webhook: &str, url: &str) -> Task {
+    pub(crate) async fn send_with(&self, id: &str, webhook: &str, url: &str) -> Task {
         let request = with_webhook(id, config(None, webhook, url));
         let sent = self.bed.agent.send_message(call("alice"), request).await;
         sent_task(sent.unwrap())
@@ -69,7 +69,7 @@ impl Delivering {
 }
 
 /// What a webhook of 1.0 is to be told: the log without the user's messages.
-async fn told(bed: &Bed, task: &TaskId, after: u64) -> Vec<String> {
+pub(crate) async fn told(bed: &Bed, task: &TaskId, after: u64) -> Vec<String> {
     let scope = bed.scope("alice");
     let events = bed.store.events(&scope, task, after, 1_000).await;
     events
@@ -80,25 +80,25 @@ async fn told(bed: &Bed, task: &TaskId, after: u64) -> Vec<String> {
         .collect()
 }
 
-fn bodies(calls: &[Notified]) -> Vec<String> {
+pub(crate) fn bodies(calls: &[Notified]) -> Vec<String> {
     calls.iter().map(|call| json::encode(&call.body)).collect()
 }
 
-fn sorted(bodies: Vec<String>) -> Vec<serde_json::Value> {
+pub(crate) fn sorted(bodies: Vec<String>) -> Vec<serde_json::Value> {
     bodies
         .iter()
         .map(|body| serde_json::from_str(body).unwrap())
         .collect()
 }
 
-fn has_ended(calls: &[Notified]) -> bool {
+pub(crate) fn has_ended(calls: &[Notified]) -> bool {
     let state = |call: &Notified| call.body["statusUpdate"]["status"]["state"].clone();
     calls
         .last()
         .is_some_and(|call| state(call) == "TASK_STATE_COMPLETED")
 }
 
-async fn cursor(store: &dyn Store, bed: &Bed, task: &Task, id: &str) -> u64 {
+pub(crate) async fn cursor(store: &dyn Store, bed: &Bed, task: &Task, id: &str) -> u64 {
     let scope = bed.scope("alice");
     let rows = store.push_configs(&scope, &task.id).await;
     let id: PushConfigId = id.into();
@@ -309,9 +309,10 @@ async fn retry_after_is_honoured() {
     assert!(waited >= Duration::from_secs(1), "{waited:?}");
 }
 
-/// PUSH-05, OP-PDEL-02: a receiver that is gone is not called again.
+/// PUSH-05, R13: a receiver that is gone is not called again; its webhook stays listed (OP-PCRE-06),
+/// and creating it anew enables it.
 #[tokio::test]
-async fn a_receiver_that_is_gone_loses_its_webhook() {
+async fn a_receiver_that_is_gone_is_called_no_more() {
     let (gone, good) = (
         Receiver::answering(|_, _| Answer::Status(410)).await,
         Receiver::start().await,
@@ -324,11 +325,18 @@ async fn a_receiver_that_is_gone_loses_its_webhook() {
         .unwrap();
     on.bed.answer("m2", &task, "blue").await;
     good.until(has_ended).await;
-    let bed = on.stop().await;
-    let left = list(&bed, &task).await;
-    assert_eq!(left.len(), 1);
-    assert_eq!(left[0].id, Some("good".into()));
+    let ids = [Some("gone".into()), Some("good".into())];
+    let listed = list(&on.bed, &task).await;
+    assert_eq!(listed.into_iter().map(|c| c.id).collect::<Vec<_>>(), ids);
     assert_eq!(gone.calls().len(), 1);
+    let moved = Receiver::start().await;
+    create(&on.bed, config(Some(&task), "gone", &moved.url("/")))
+        .await
+        .unwrap();
+    let calls = moved.until(has_ended).await;
+    let log = told(&on.bed, &task.id, 0).await;
+    assert_eq!(sorted(bodies(&calls)), sorted(log), "all that it had not");
+    on.stop().await;
 }
 
 /// OP-PDEL-02: what waits to be repeated is dropped with its webhook.
@@ -414,7 +422,7 @@ async fn what_fails_for_long_is_given_up() {
             })
         })
         .await;
-    assert!(asked.len() > 3);
+    assert!(asked.len() >= 3, "none of them was taken");
     works.store(true, Ordering::SeqCst);
     on.bed.answer("m2", &task, "blue").await;
     receiver.until(has_ended).await;

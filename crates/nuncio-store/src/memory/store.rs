@@ -309,10 +309,13 @@ impl Store for MemoryStore {
         scope: &'a Scope,
         webhook: &'a Webhook,
     ) -> StoreFuture<'a, bool> {
-        at_once(
-            self.write()
-                .map(|mut contents| contents.put_push_config(scope, webhook)),
-        )
+        let put = self
+            .write()
+            .map(|mut contents| contents.put_push_config(scope, webhook));
+        if let (Ok(true), Some(task)) = (&put, &webhook.config.task_id) {
+            self.shared.hearers.tell(self.tag, task);
+        }
+        at_once(put)
     }
 
     fn push_configs<'a>(
