@@ -33,6 +33,8 @@ pub struct AdminRequest {
     pub method: Method,
     /// The path below `/admin/v1`, still percent-encoded, beginning with `/`.
     pub path: String,
+    /// The query, still percent-encoded; empty if there is none.
+    pub query: String,
     /// The body; JSON, or nothing.
     pub body: Bytes,
     /// The server's address as the administrator sees it, without a trailing slash.
@@ -69,6 +71,7 @@ impl Server {
         let request = AdminRequest {
             method: visit.parts.method.clone(),
             path: path.to_owned(),
+            query: visit.parts.uri.query().unwrap_or_default().to_owned(),
             body: self.read_json(visit.parts, None, upload).await?,
             public_url: self.public_url(visit),
         };

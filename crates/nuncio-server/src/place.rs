@@ -6,6 +6,9 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_perc
 
 use crate::card::{CARD_PATH, LEGACY_CARD_PATH};
 
+/// Where the public keys are (PUSH-14).
+const KEYS_PATH: &str = "/.well-known/jwks.json";
+
 /// What stands as it is in a segment of a path.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'-')
@@ -30,6 +33,8 @@ pub(crate) enum Place<'a> {
     Grpc(&'a str),
     /// The list of agents.
     Agents,
+    /// The public keys that sign calls of webhooks.
+    Keys,
     /// Administration, at a path below `/admin/v1`.
     Admin(&'a str),
     /// Something of one agent.
@@ -87,6 +92,7 @@ impl<'a> Place<'a> {
             "/livez" => return Self::Live,
             "/readyz" => return Self::Ready,
             "/agents" | "/agents/" => return Self::Agents,
+            KEYS_PATH => return Self::Keys,
             _ => {}
         }
         if let Some(below) = path.strip_prefix("/admin/v1")
@@ -104,9 +110,10 @@ impl<'a> Place<'a> {
         found.unwrap_or_else(|| Self::Agent(Who::Default, Face::of(path)))
     }
 
-    /// Whether every web page may read what is here: cards are for everybody (CARD-12).
+    /// Whether every web page may read what is here: cards and public keys are for everybody
+    /// (CARD-12).
     pub(crate) fn is_card(&self) -> bool {
-        matches!(self, Self::Agent(_, Face::Card { .. }))
+        matches!(self, Self::Keys | Self::Agent(_, Face::Card { .. }))
     }
 }
 
@@ -216,6 +223,7 @@ mod tests {
             ),
             ("/livez", Place::Live),
             ("/agents", Place::Agents),
+            ("/.well-known/jwks.json", Place::Keys),
             ("/agents/echo", named("echo", rpc)),
             (
                 "/agents/echo/",

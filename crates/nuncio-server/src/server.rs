@@ -11,8 +11,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::CACHE_CONTROL;
 use http::request::Parts;
-use http::{Method, Request, StatusCode};
+use http::{HeaderValue, Method, Request, StatusCode};
 use http_body::Body;
 use nuncio_protocol::{A2aError, Clock, ErrorKind, Ids, OperationKind};
 use serde_json::json;
@@ -211,6 +212,7 @@ impl Server {
                 .await
                 .unwrap_or_else(|failure| plain(failure, visit)),
             Place::Agents => self.list_agents(visit).unwrap_or_else(|f| plain(f, visit)),
+            Place::Keys => self.webhook_keys(visit).unwrap_or_else(|f| plain(f, visit)),
             Place::Agent(who, face) => match face {
                 Face::Card { legacy } => self
                     .card(visit, &who, legacy)
@@ -264,6 +266,22 @@ impl Server {
             .collect();
         let body = json!({ "agents": agents }).to_string();
         Ok(reply::with_body(StatusCode::OK, JSON, body))
+    }
+
+    /// The public keys need no credential: receivers verify calls with them (PUSH-14).
+    fn webhook_keys(&self, visit: &Visit<'_>) -> Result<Reply, Failure> {
+        reads_only(visit)?;
+        let settings = &self.shared.settings;
+        let Some(keys) = &settings.webhook_keys else {
+            return Err(A2aError::new(ErrorKind::MethodNotFound, "no such path").into());
+        };
+        let mut reply = reply::with_body(StatusCode::OK, JSON, keys.to_string());
+        let max_age = format!("public, max-age={}", settings.card_max_age.as_secs());
+        if let Ok(max_age) = HeaderValue::try_from(max_age) {
+            reply.headers_mut().insert(CACHE_CONTROL, max_age);
+        }
+        reply::open_to_every_origin(&mut reply);
+        Ok(reply)
     }
 
     /// Cards need no credential: whoever knows the address may read it (AUTH-05).

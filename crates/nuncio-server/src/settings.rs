@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 use nuncio_protocol::signing::SigningKey;
+use serde_json::Value;
 
 use crate::Tls;
 
@@ -28,7 +29,9 @@ pub struct Settings {
     pub cors_origins: Vec<String>,
     /// Signs every card that is served; none.
     pub card_key: Option<Arc<SigningKey>>,
-    /// How long a card may be kept without asking again; 5 minutes.
+    /// The public keys that sign calls of webhooks, as a JWKS, served to everybody; none.
+    pub webhook_keys: Option<Value>,
+    /// How long a card, or the keys, may be kept without asking again; 5 minutes.
     pub card_max_age: Duration,
     /// Bytes of a request body; 8 MiB.
     pub max_body_bytes: usize,
@@ -77,6 +80,7 @@ impl Default for Settings {
             trusted_proxies: Vec::new(),
             cors_origins: Vec::new(),
             card_key: None,
+            webhook_keys: None,
             card_max_age: Duration::from_secs(300),
             max_body_bytes: 8 << 20,
             max_head_bytes: 64 << 10,

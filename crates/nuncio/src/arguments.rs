@@ -58,6 +58,12 @@ pub(crate) enum Command {
     /// List, add and remove the agents of a running server
     #[command(subcommand)]
     Agents(AgentsCommand),
+    /// Look after the webhooks of a running server, and receive them while developing
+    #[command(subcommand)]
+    Push(PushCommand),
+    /// Look at what a webhook has received
+    #[command(subcommand)]
+    Webhook(WebhookCommand),
     /// Find what is wrong with a server or an agent: exit code 1 if there is an error
     #[command(help_template = TEMPLATE, before_help = "Examples:
   nuncio doctor --config nuncio.toml
@@ -72,7 +78,7 @@ pub(crate) enum Command {
     /// Look before a newer program takes over a server's data
     #[command(subcommand)]
     Upgrade(UpgradeCommand),
-    /// Make keys: for callers, and for signing cards
+    /// Make keys: for callers, and for signing cards and webhooks
     #[command(subcommand)]
     Keys(KeysCommand),
     /// Print a completion script for a shell
@@ -407,6 +413,143 @@ pub(crate) struct AgentsAddArguments {
     pub(crate) server: ServerOptions,
 }
 
+#[derive(Debug, Subcommand)]
+pub(crate) enum PushCommand {
+    /// List webhooks and how their delivery stands
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio push list
+  nuncio push list --trouble -o json")]
+    List(PushListArguments),
+    /// Show a webhook with its newest calls and its dead letters
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio push show TASK CONFIG")]
+    Show(PushNameArguments),
+    /// Deliver dead letters of a webhook again; enables it if it was disabled
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio push redeliver TASK CONFIG
+  nuncio push redeliver TASK CONFIG --position 3")]
+    Redeliver(PushRedeliverArguments),
+    /// Deliver again what was given up since a time, of all webhooks
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio push recover --since 2h
+  nuncio push recover --since 2026-01-31T12:00:00Z")]
+    Recover(PushRecoverArguments),
+    /// Call a webhook with its task as it stands; changes nothing: exit code 1 if it is not taken
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio push test TASK CONFIG")]
+    Test(PushNameArguments),
+    /// Receive notifications on this machine, print them, and pass them on
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio push listen
+  nuncio push listen --listen 127.0.0.1:9000 --forward-to http://127.0.0.1:3000/hook
+  nuncio push listen --secret-file webhook-secret.txt -o json")]
+    Listen(PushListenArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PushListArguments {
+    /// Only webhooks of this task
+    #[arg(long, value_name = "ID")]
+    pub(crate) task: Option<String>,
+    /// Only those that fail, are disabled, or have dead letters
+    #[arg(long)]
+    pub(crate) trouble: bool,
+    /// Webhooks at most [default: all]
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<usize>,
+    #[command(flatten)]
+    pub(crate) server: ServerOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PushNameArguments {
+    /// The task's id
+    #[arg(value_name = "TASK")]
+    pub(crate) task: String,
+    /// The id of the webhook within its task
+    #[arg(value_name = "CONFIG")]
+    pub(crate) config_id: String,
+    #[command(flatten)]
+    pub(crate) server: ServerOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PushRedeliverArguments {
+    #[command(flatten)]
+    pub(crate) name: PushNameArguments,
+    /// Only the dead letter of this position [default: all]
+    #[arg(long, value_name = "N")]
+    pub(crate) position: Option<u64>,
+    /// Only what was given up since then: a time, or how long ago, such as 2h
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PushRecoverArguments {
+    /// What was given up since then: a time, or how long ago, such as 2h
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: String,
+    #[command(flatten)]
+    pub(crate) server: ServerOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PushListenArguments {
+    /// Where to listen; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    pub(crate) listen: std::net::SocketAddr,
+    /// Pass each notification on to this address, with its headers
+    #[arg(long, value_name = "URL")]
+    pub(crate) forward_to: Option<String>,
+    #[command(flatten)]
+    pub(crate) trust: TrustOptions,
+    /// The form of the output
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value = "text")]
+    pub(crate) output: OutputFormat,
+}
+
+/// Whose signatures are believed.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct TrustOptions {
+    /// A file with the secrets (`whsec_…`) that sender and receiver share
+    #[arg(long, value_name = "FILE")]
+    pub(crate) secret_file: Option<PathBuf>,
+    /// The sender's public keys, as its /.well-known/jwks.json has them; may be repeated
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keys: Vec<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum WebhookCommand {
+    /// Verify the signature of a call: exit code 0 if it is good, 1 if not
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio webhook verify --headers headers.txt --body body.json --secret-file webhook-secret.txt
+  nuncio webhook verify --keys jwks.json --at 2026-01-31T12:00:00Z < request.txt")]
+    Verify(WebhookVerifyArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WebhookVerifyArguments {
+    /// The headers, `Name: value` on lines; without --body the body follows after an empty line
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    pub(crate) headers: PathBuf,
+    /// The body, to the byte
+    #[arg(long, value_name = "FILE")]
+    pub(crate) body: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) trust: TrustOptions,
+    /// When the call came [default: now]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) at: Option<String>,
+    /// How far the time of the call may be off
+    #[arg(long, value_name = "DURATION", default_value = "5m")]
+    pub(crate) tolerance: String,
+    /// The form of the output
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value = "text")]
+    pub(crate) output: OutputFormat,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
     /// The server's TOML file; without it and --url the defaults are examined
@@ -552,10 +695,11 @@ pub(crate) struct UpgradeCheckArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum KeysCommand {
-    /// Make a key: for a caller, printed once with the lines for the server's configuration, or for cards
+    /// Make a key: for a caller, printed once with the lines for the server's configuration, for cards, or for webhooks
     #[command(help_template = TEMPLATE, before_help = "Examples:
   nuncio keys create --caller alice
-  nuncio keys create --card card-key.pem")]
+  nuncio keys create --card card-key.pem
+  nuncio keys create --webhook webhook-secret.txt")]
     Create(KeysCreateArguments),
 }
 
@@ -570,6 +714,9 @@ pub(crate) struct KeysCreateArguments {
     /// Make a pair of keys for cards instead: the private one in this new file, the public one beside it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["caller", "workspace"])]
     pub(crate) card: Option<PathBuf>,
+    /// Make a secret that signs webhooks instead, in this new file
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["caller", "workspace", "card"])]
+    pub(crate) webhook: Option<PathBuf>,
     /// How the key for cards signs [default: ES256]
     #[arg(long, value_name = "NAME", requires = "card")]
     pub(crate) algorithm: Option<CardAlgorithm>,

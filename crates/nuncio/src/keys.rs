@@ -1,5 +1,5 @@
-//! `nuncio keys create`: a key for a caller, known to the server by its hash only, or a pair of
-//! keys for cards.
+//! `nuncio keys create`: a key for a caller, known to the server by its hash only, a pair of keys
+//! for cards, or a secret for webhooks.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -7,6 +7,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use nuncio_protocol::signing::{Algorithm, SigningKey};
+use nuncio_protocol::webhook::WebhookSecret;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
@@ -19,8 +20,10 @@ pub(crate) fn create(arguments: &KeysCreateArguments) -> Outcome {
     if let Some(file) = &arguments.card {
         return create_for_cards(file, arguments.algorithm.unwrap_or_default());
     }
-    let random = random_bytes::<32>()
-        .map_err(|error| Failure::internal(format!("failed to get random bytes: {error}")))?;
+    if let Some(file) = &arguments.webhook {
+        return create_for_webhooks(file);
+    }
+    let random = random()?;
     let key = format!("nuncio_{}", hex(&random));
     let hash = hex(&Sha256::digest(key.as_bytes()));
     let (caller, workspace) = (&arguments.caller, &arguments.workspace);
@@ -29,6 +32,23 @@ pub(crate) fn create(arguments: &KeysCreateArguments) -> Outcome {
          caller = {}\n  workspace = {}\n\n",
         toml::Value::from(caller.as_str()),
         toml::Value::from(workspace.as_str()),
+    );
+    Ok(print(&text)?)
+}
+
+fn random() -> Outcome<[u8; 32]> {
+    random_bytes::<32>()
+        .map_err(|error| Failure::internal(format!("failed to get random bytes: {error}")))
+}
+
+/// Makes a secret that signs webhooks in a new file, for its owner only.
+fn create_for_webhooks(file: &Path) -> Outcome {
+    let secret = WebhookSecret::text_of(&random()?);
+    write_new(file, &format!("{secret}\n"), 0o600)?;
+    let shown = file.display();
+    let text = format!(
+        "Secret: {shown}\nConfiguration:\n  [webhooks]\n  signing_secret_file = {}\n\n",
+        toml::Value::from(shown.to_string()),
     );
     Ok(print(&text)?)
 }

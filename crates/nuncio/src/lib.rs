@@ -2,9 +2,11 @@
 //!
 //! [`run`] is the whole program but for its arguments. `serve` builds a server out of the other
 //! crates; `client` is the command line client of the A2A protocol, after the specification of
-//! the `a2a-cli` project (SPEC 0.2); `agents` and `doctor` look after servers. Nothing else in the workspace reads the environment, writes
-//! to the standard streams or decides an exit code.
+//! the `a2a-cli` project (SPEC 0.2); `agents`, `push` and `doctor` look after servers, `webhook` is for
+//! those who receive. Nothing else in the workspace reads the environment, writes to the standard
+//! streams or decides an exit code.
 
+mod administration;
 mod agents;
 mod arguments;
 mod client;
@@ -16,17 +18,21 @@ mod keys;
 mod logging;
 mod outcome;
 mod portable;
+mod push;
 mod serve;
 mod signals;
 mod surroundings;
 mod version;
+mod webhook;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
 
-use arguments::{Arguments, CardCommand, Command, ConfigCommand, KeysCommand, UpgradeCommand};
+use arguments::{
+    Arguments, CardCommand, Command, ConfigCommand, KeysCommand, UpgradeCommand, WebhookCommand,
+};
 use outcome::{Failure, Outcome};
 use surroundings::Surroundings;
 
@@ -52,6 +58,8 @@ fn dispatch(command: Command, surroundings: &Surroundings) -> Outcome {
         Command::Card(command) => card(command, surroundings),
         Command::Task(command) => client::task(command, surroundings),
         Command::Agents(command) => agents::run(&command, surroundings),
+        Command::Push(command) => push::run(&command, surroundings),
+        Command::Webhook(WebhookCommand::Verify(arguments)) => webhook::verify(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments, surroundings),
         Command::Config(ConfigCommand::Show(options)) => {
             client::config_show(&options, surroundings)

@@ -16,7 +16,16 @@ pub(crate) fn key(secret: &str, caller: &str) -> ApiKey {
 }
 
 async fn guarded() -> Served {
+    guarded_by(Setup::default()).await
+}
+
+async fn guarded_with_keys() -> Served {
     let mut setup = Setup::default();
+    setup.settings.webhook_keys = Some(json!({"keys": [{"kid": "k"}]}));
+    guarded_by(setup).await
+}
+
+async fn guarded_by(mut setup: Setup) -> Served {
     setup.shape = |endpoint| endpoint.with_legacy_routes(true);
     let past = Timestamp::from_unix_ms(1_600_000_000_000);
     let keys = [
@@ -182,17 +191,23 @@ async fn every_route_asks_for_a_credential() {
 /// AUTH-05: cards and health are for everybody; AUTH-02: the card says what is asked.
 #[tokio::test]
 async fn cards_and_health_are_public() {
-    let served = guarded().await;
+    let served = guarded_with_keys().await;
     let public = [
         "/.well-known/agent-card.json",
         "/.well-known/agent.json",
         "/agents/echo/.well-known/agent-card.json",
+        "/.well-known/jwks.json",
         "/livez",
         "/readyz",
     ];
     for path in public {
         assert_eq!(served.get(path).await.status, 200, "{path}");
     }
+    let keys = served.get("/.well-known/jwks.json").await;
+    assert_eq!(keys.json(), json!({"keys": [{"kid": "k"}]}));
+    assert_eq!(keys.headers["cache-control"], "public, max-age=300");
+    let none = guarded().await.get("/.well-known/jwks.json").await;
+    assert_eq!(none.status, 404, "no keys, no path");
     let headers = [("A2A-Version", "1.0")];
     let card = served.ask("GET", public[0], &headers, "").await.json();
     let schemes = json!({

@@ -1,21 +1,19 @@
 //! `nuncio agents`: the agents of a running server, changed while it runs.
 //!
-//! `file` reads what is to be added, `server` asks the server; what an agent may say is the
+//! `file` reads what is to be added, [`Server`] asks the server; what an agent may say is the
 //! server's to judge, since it may be of another version.
 
 mod file;
-mod server;
 
 use http::{Method, StatusCode};
 use serde_json::Value;
 
+use crate::administration::{Hints, Place, Server};
 use crate::arguments::{AgentsAddArguments, AgentsCommand, AgentsNameArguments};
 use crate::client::{Text, block_on};
 use crate::config::{NAME_HINT, is_name};
 use crate::outcome::{Failure, Outcome};
 use crate::surroundings::Surroundings;
-
-use server::Server;
 
 /// Runs one of the commands.
 pub(crate) fn run(command: &AgentsCommand, around: &Surroundings) -> Outcome {
@@ -29,8 +27,23 @@ pub(crate) fn run(command: &AgentsCommand, around: &Surroundings) -> Outcome {
     }
 }
 
+/// What to do where a server refuses.
+const HINTS: Hints = Hints {
+    conflict: "--replace changes agents that were added; those of the configuration are changed there",
+    not_found: "`nuncio agents list` shows those that are there",
+    bad_request: "`nuncio config schema` prints what an agent may say",
+};
+
+fn place<'a>(path: &'a [&'a str]) -> Place<'a> {
+    Place {
+        path,
+        query: &[],
+        hints: HINTS,
+    }
+}
+
 fn list(server: &Server) -> Outcome {
-    let asked = server.ask("list the agents", Method::GET, None, None);
+    let asked = server.ask("list the agents", Method::GET, place(&["agents"]), None);
     let (_, answer) = block_on(asked)?;
     if server.printer.is_json() {
         return server.printer.json(&answer);
@@ -45,7 +58,7 @@ fn list(server: &Server) -> Outcome {
 fn get(server: &Server, arguments: &AgentsNameArguments) -> Outcome {
     let id = named(&arguments.id)?;
     let doing = format!("get the agent {id}");
-    let (_, answer) = block_on(server.ask(&doing, Method::GET, Some(id), None))?;
+    let (_, answer) = block_on(server.ask(&doing, Method::GET, place(&["agents", id]), None))?;
     if server.printer.is_json() {
         return server.printer.json(&answer);
     }
@@ -59,12 +72,13 @@ fn add(server: &Server, arguments: &AgentsAddArguments) -> Outcome {
     let agent = file::read(&arguments.file)?;
     let id = agent["id"].as_str().unwrap_or_default();
     let doing = format!("add the agent {id}");
-    let asked = if arguments.replace {
-        server.ask(&doing, Method::PUT, Some(named(id)?), Some(&agent))
+    let path = ["agents", named(id)?];
+    let (method, path) = if arguments.replace {
+        (Method::PUT, &path[..])
     } else {
-        server.ask(&doing, Method::POST, None, Some(&agent))
+        (Method::POST, &path[..1])
     };
-    let (status, answer) = block_on(asked)?;
+    let (status, answer) = block_on(server.ask(&doing, method, place(path), Some(&agent)))?;
     if server.printer.is_json() {
         return server.printer.json(&answer);
     }
@@ -84,7 +98,7 @@ fn add(server: &Server, arguments: &AgentsAddArguments) -> Outcome {
 fn remove(server: &Server, arguments: &AgentsNameArguments) -> Outcome {
     let id = named(&arguments.id)?;
     let doing = format!("remove the agent {id}");
-    let (_, answer) = block_on(server.ask(&doing, Method::DELETE, Some(id), None))?;
+    let (_, answer) = block_on(server.ask(&doing, Method::DELETE, place(&["agents", id]), None))?;
     if server.printer.is_json() {
         return server.printer.json(&answer);
     }

@@ -42,6 +42,7 @@ pub(crate) use card_lint::{Severity, card_lint, lint};
 pub(crate) use card_sign::card_sign;
 pub(crate) use card_verify::{card_verify, read_keys};
 pub(crate) use credentials::Attachments;
+pub(crate) use duration::parse as parse_duration;
 pub(crate) use escape::{escape, escape_json};
 pub(crate) use found::make_absolute;
 pub(crate) use groundwork::Groundwork;

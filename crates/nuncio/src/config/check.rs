@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
 use nuncio_protocol::v1::rest::RESERVED_TENANTS;
+use nuncio_protocol::webhook::WebhookSecret;
 use nuncio_runtime::Fault;
 use url::Url;
 
@@ -220,6 +221,45 @@ impl Found {
             webhooks.concurrency as u64,
             1..=10_000,
         );
+        self.range(
+            "webhooks.concurrency_per_host",
+            webhooks.concurrency_per_host as u64,
+            1..=10_000,
+        );
+        self.range(
+            "webhooks.disable_after_hours",
+            webhooks.disable_after_hours,
+            1..=87_600,
+        );
+        self.range(
+            "webhooks.max_per_task",
+            webhooks.max_per_task as u64,
+            0..=1_000,
+        );
+        self.range("webhooks.log_days", webhooks.log_days, 0..=3_650);
+        self.range(
+            "webhooks.log_calls",
+            webhooks.log_calls as u64,
+            0..=1_000_000,
+        );
+        if let Some(text) = &webhooks.signing_secret {
+            let wrong = match WebhookSecret::parse_all(text.reveal()) {
+                Ok(secrets) if !secrets.is_empty() => None,
+                Ok(_) => Some("there is no secret in it".to_owned()),
+                Err(wrong) => Some(wrong.to_string()),
+            };
+            if let Some(wrong) = wrong {
+                let hint = "`nuncio keys create --webhook FILE` makes one";
+                self.add("webhooks.signing_secret", wrong, hint);
+            }
+        }
+        if webhooks.jwt && webhooks.signing_keys.is_empty() {
+            self.add(
+                "webhooks.jwt",
+                "there is no key that could sign tokens",
+                "set webhooks.signing_keys; `nuncio keys create --card FILE --algorithm EdDSA` makes one",
+            );
+        }
     }
 
     fn retention(&mut self, config: &Config) {

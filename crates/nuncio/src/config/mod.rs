@@ -12,6 +12,7 @@ mod load;
 mod origin;
 mod refusal;
 mod retention;
+mod secret;
 mod server;
 mod webhooks;
 

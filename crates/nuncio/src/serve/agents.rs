@@ -12,7 +12,7 @@ use std::sync::Arc;
 use http::{Method, StatusCode};
 use nuncio_engine::Engine;
 use nuncio_protocol::{A2aError, AgentId, ErrorKind, FieldViolation};
-use nuncio_server::{AdminFuture, AdminReply, AdminRequest, Administration, Endpoint, Switchboard};
+use nuncio_server::{AdminReply, AdminRequest, Endpoint, Switchboard};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
@@ -166,7 +166,8 @@ impl Agents {
         }
     }
 
-    async fn answer(&self, request: AdminRequest) -> Result<AdminReply, A2aError> {
+    /// Answers a request below `/agents`.
+    pub(super) async fn answer(&self, request: AdminRequest) -> Result<AdminReply, A2aError> {
         let path = request.path.trim_end_matches('/');
         let id = path.strip_prefix("/agents/");
         match (&request.method, path, id) {
@@ -292,12 +293,6 @@ impl Known {
             "cardUrl": format!("{url}/.well-known/agent-card.json"),
             "config": self.config,
         })
-    }
-}
-
-impl Administration for Agents {
-    fn handle(&self, request: AdminRequest) -> AdminFuture<'_> {
-        Box::pin(self.answer(request))
     }
 }
 

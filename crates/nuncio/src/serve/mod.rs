@@ -1,8 +1,10 @@
 //! `nuncio serve`: from a configuration to a running server, and to its orderly end.
 
+mod administrators;
 mod admission;
 mod agents;
 mod announce;
+mod push;
 mod secrets;
 mod supervisor;
 mod wiring;

@@ -5,14 +5,18 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 
+use nuncio_engine::WebhookSigning;
 use nuncio_protocol::signing::SigningKey;
+use nuncio_protocol::webhook::{WebhookSecret, WebhookSigner};
 
+use crate::config::Config;
 use crate::outcome::{Failure, Outcome};
 use crate::surroundings::random_bytes;
 
 const TOKEN_KEY: &str = "token.key";
 
-/// The key that authenticates page tokens: made once, then the same after every restart.
+/// The key that authenticates page tokens and seals the secrets of webhooks: made once, then the
+/// same after every restart.
 ///
 /// # Errors
 /// If the folder cannot be written, or the file in it is not ours.
@@ -24,7 +28,10 @@ pub(crate) fn token_key(folder: &Path) -> Outcome<[u8; 32]> {
             Failure::internal(format!(
                 "failed to read {shown}: it is not a key of 32 bytes"
             ))
-            .hint("remove it to have a new one made; page tokens given out before become invalid")
+            .hint(
+                "remove it to have a new one made; page tokens given out before become invalid, and \
+                 the secrets of webhooks registered before cannot be read",
+            )
         }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             let key = fresh_key()?;
@@ -48,6 +55,68 @@ pub(crate) fn card_key(path: &Path) -> Outcome<Arc<SigningKey>> {
             .hint("`nuncio keys create --card FILE` makes a key that signs cards")
     })?;
     Ok(Arc::new(key.for_sdks_too()))
+}
+
+/// With what calls of webhooks are signed; `base` is the server's address, if no other is public.
+///
+/// # Errors
+/// If a file cannot be read, or holds no secret or no Ed25519 key.
+pub(crate) fn webhook_signing(config: &Config, base: &str) -> Outcome<WebhookSigning> {
+    let webhooks = &config.webhooks;
+    let mut signer = WebhookSigner::new();
+    let said = webhooks.signing_secret.as_ref();
+    let mut texts: Vec<String> = said
+        .map(|text| text.reveal().to_owned())
+        .into_iter()
+        .collect();
+    if let Some(path) = &webhooks.signing_secret_file {
+        texts.push(read_secrets(path)?);
+    }
+    for text in texts {
+        let secrets = WebhookSecret::parse_all(&text);
+        let secrets = secrets.map_err(|wrong| no_secret(&wrong.to_string()))?;
+        signer = secrets.into_iter().fold(signer, WebhookSigner::with_secret);
+    }
+    for path in &webhooks.signing_keys {
+        signer = signer.with_key(webhook_key(path)?).map_err(|wrong| {
+            Failure::usage(format!("failed to use {}: {wrong}", path.display()))
+                .hint("`nuncio keys create --card FILE --algorithm EdDSA` makes one")
+        })?;
+    }
+    let public_url = config.server.public_url.as_deref().unwrap_or(base);
+    let mut signing = WebhookSigning::default();
+    signing.signer = signer;
+    signing.token_issuer = webhooks
+        .jwt
+        .then(|| public_url.trim_end_matches('/').to_owned());
+    Ok(signing)
+}
+
+fn read_secrets(path: &Path) -> Outcome<String> {
+    let text = fs::read_to_string(path)
+        .map_err(|error| super::failed(&format!("read {}", path.display()), &error))?;
+    match WebhookSecret::parse_all(&text) {
+        Ok(secrets) if !secrets.is_empty() => Ok(text),
+        _ => Err(no_secret(&format!("{} holds none", path.display()))),
+    }
+}
+
+fn no_secret(why: &str) -> Failure {
+    Failure::usage(format!(
+        "failed to read the secrets that sign webhooks: {why}"
+    ))
+    .hint("`nuncio keys create --webhook FILE` makes one")
+}
+
+fn webhook_key(path: &Path) -> Outcome<Arc<SigningKey>> {
+    let shown = path.display();
+    let text = fs::read_to_string(path)
+        .map_err(|error| super::failed(&format!("read {shown}"), &error))?;
+    let key = SigningKey::parse(&text).map_err(|error| {
+        Failure::usage(format!("failed to read {shown}: {error}"))
+            .hint("`nuncio keys create --card FILE --algorithm EdDSA` makes one")
+    })?;
+    Ok(Arc::new(key))
 }
 
 /// A key for a server that keeps nothing.

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_egress::Egress;
-use nuncio_engine::{Deliverer, Engine, Environment, RandomIds, SystemClock};
+use nuncio_engine::{Deliverer, Engine, Environment, RandomIds, SystemClock, WebhookSigning};
 use nuncio_server::{ReadinessCheck, Server, Settings, Workers};
 use nuncio_store::{OpenOptions, Store, StoreError, is_shared, shown_url};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+use super::administrators::Administrators;
 use super::agents::Agents;
 use super::supervisor::{self, Word};
 use super::{admission, announce, failed, secrets};
@@ -26,19 +27,28 @@ pub(crate) async fn serve(config: &Config, workers: &Workers) -> Outcome {
         .local_addr()
         .map_err(|error| failed("listen", &error))?;
     let (store, token_key) = open(config).await?;
+    let mut engine_settings = config.engine.settings();
+    engine_settings.max_webhooks_per_task = config.webhooks.max_per_task;
+    engine_settings.return_webhook_secrets = config.webhooks.return_secrets;
     let engine = Engine::new(
         Arc::clone(&store),
         Environment::system(token_key),
-        config.engine.settings(),
+        engine_settings,
     );
-    let deliverer = deliverer(config, &engine)?;
+    let base = announce::base_url(address, config.server.tls.is_some());
+    let signing = secrets::webhook_signing(config, &base)?;
+    let webhook_keys = signing.signer.public_keys();
+    let deliverer = deliverer(config, &engine, signing)?;
     let kept = config.store_url() != "memory:";
-    let administration = Agents::start(config, &engine, kept)?;
-    let agents = administration.switchboard().ids();
+    let hosted = Agents::start(config, &engine, kept)?;
+    let agents = hosted.switchboard().ids();
+    let administration = Arc::new(Administrators::new(Arc::clone(&hosted), engine.webhooks()));
+    let mut server_settings = settings(config)?;
+    server_settings.webhook_keys = webhook_keys;
     let server = Server::new(
-        settings(config)?,
+        server_settings,
         admission::authenticator(config)?,
-        Arc::clone(administration.switchboard()),
+        Arc::clone(hosted.switchboard()),
         Arc::new(SystemClock),
         Arc::new(RandomIds),
     )
@@ -61,7 +71,6 @@ pub(crate) async fn serve(config: &Config, workers: &Workers) -> Outcome {
     // Runs that end while the server stops are still told, so that it outlives them.
     let quiet = CancellationToken::new();
     let delivered = deliverer.map(|deliverer| tokio::spawn(deliverer.run(quiet.clone())));
-    let base = announce::base_url(address, config.server.tls.is_some());
     print(&announce::lines(
         &base,
         &agents,
@@ -161,7 +170,11 @@ fn not_closed(error: StoreError) -> Failure {
 }
 
 /// What calls webhooks, unless they are switched off.
-fn deliverer(config: &Config, engine: &Engine) -> Outcome<Option<Deliverer>> {
+fn deliverer(
+    config: &Config,
+    engine: &Engine,
+    signing: WebhookSigning,
+) -> Outcome<Option<Deliverer>> {
     let webhooks = &config.webhooks;
     if !webhooks.enabled {
         return Ok(None);
@@ -169,7 +182,7 @@ fn deliverer(config: &Config, engine: &Engine) -> Outcome<Option<Deliverer>> {
     let egress = Egress::new(webhooks.policy()).map_err(|error| {
         Failure::internal(format!("failed to prepare calling webhooks: {error}"))
     })?;
-    Ok(Some(engine.deliverer(egress, webhooks.settings())))
+    Ok(Some(engine.deliverer(egress, webhooks.settings(signing))))
 }
 
 async fn bind(config: &Config) -> Outcome<TcpListener> {

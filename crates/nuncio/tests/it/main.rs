@@ -27,6 +27,7 @@ mod memorylake;
 mod packaging;
 mod portable;
 mod postgres;
+mod push;
 mod retention;
 mod secure;
 mod send;

@@ -143,3 +143,67 @@ fn what_was_not_delivered_is_delivered_after_a_crash() {
     server.signal("TERM");
     assert_eq!(server.ends_within(Duration::from_secs(20)), 0);
 }
+
+/// R13, P6: the sender is killed 20 times while it delivers: every event of every task arrives at
+/// least once and in order, with one id.
+#[test]
+fn r13_twenty_kills_lose_no_event_and_keep_the_order() {
+    let receiver = Fake::bare(|_| {
+        // Long enough for a kill to fall between call and cursor.
+        std::thread::sleep(Duration::from_millis(3));
+        ("200 OK", "text/plain", String::new())
+    });
+    let mut server = Server::configured(CONFIG);
+    let mut tasks: Vec<String> = Vec::new();
+    for round in 0..20 {
+        for n in 0..5 {
+            let id = format!("{round}.{n}");
+            let message =
+                json!({"messageId": id, "role": "ROLE_USER", "parts": [{"text": "hello"}]});
+            let params = json!({"message": message,
+                "configuration": {"taskPushNotificationConfig": {"url": receiver.url}}});
+            let sent = json_rpc(&server, "1.0", "SendMessage", params);
+            tasks.push(sent["result"]["task"]["id"].as_str().unwrap().to_owned());
+        }
+        let folder = server.crash();
+        let path = folder.path().join("nuncio.toml");
+        server = Server::start_in(folder, &["--config".as_ref(), path.as_os_str()]);
+    }
+    let positions = |task: &str| -> Vec<u64> {
+        let of_task = |request: Request| {
+            let (of, position) = request.header("webhook-id")?.rsplit_once('.')?;
+            (of == task).then(|| position.parse().unwrap())
+        };
+        receiver
+            .requests()
+            .into_iter()
+            .filter_map(of_task)
+            .collect()
+    };
+    let began = Instant::now();
+    for task in &tasks {
+        // An echo is told in four events, or in three if its task begins with its end.
+        loop {
+            let told = positions(task);
+            let request = receiver.requests().into_iter().rfind(|request| {
+                request
+                    .header("webhook-id")
+                    .is_some_and(|id| id.starts_with(task))
+            });
+            let ended = request
+                .is_some_and(|request| is_completed(&serde_json::from_str(&request.body).unwrap()));
+            if ended {
+                let mut once = told.clone();
+                once.dedup();
+                let expected: Vec<u64> = (1..=*told.last().unwrap()).collect();
+                assert_eq!(once, expected, "in order and without gaps: {told:?}");
+                break;
+            }
+            assert!(
+                began.elapsed() < Duration::from_secs(60),
+                "{task}: {told:?}"
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}

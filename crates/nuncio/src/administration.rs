@@ -1,4 +1,4 @@
-//! The server that is administered, and what its answers mean.
+//! The server that is administered, and what its answers mean: for the commands that look after it.
 
 use std::time::Duration;
 
@@ -17,14 +17,33 @@ const DEFAULT: &str = "http://127.0.0.1:8080";
 const TIMEOUT: Duration = Duration::from_secs(30);
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
+/// What is asked for below `/admin/v1`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    /// The segments of the path, as they are meant.
+    pub(crate) path: &'a [&'a str],
+    /// The parameters.
+    pub(crate) query: &'a [(&'a str, &'a str)],
+    /// What to do where it is refused.
+    pub(crate) hints: Hints,
+}
+
+/// What to do next where a server refuses; empty if there is nothing to say.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hints {
+    pub(crate) conflict: &'static str,
+    pub(crate) not_found: &'static str,
+    pub(crate) bad_request: &'static str,
+}
+
 /// A server and the key for it.
 #[derive(Debug)]
-pub(super) struct Server {
+pub(crate) struct Server {
     ground: Groundwork,
     base: Url,
     /// The value of `Authorization`: there keys are taken whatever the server's settings are.
     key: Option<HeaderValue>,
-    pub(super) printer: Printer,
+    pub(crate) printer: Printer,
 }
 
 impl Server {
@@ -32,7 +51,7 @@ impl Server {
     ///
     /// # Errors
     /// Settings that make no sense.
-    pub(super) fn new(options: &ServerOptions, around: &Surroundings) -> Outcome<Self> {
+    pub(crate) fn new(options: &ServerOptions, around: &Surroundings) -> Outcome<Self> {
         let (options, server) = options.split();
         let ground = Groundwork::new(&options, server, around)?;
         let named = ground.settings.text("server");
@@ -60,18 +79,18 @@ impl Server {
         })
     }
 
-    /// Asks about all agents, or about one.
+    /// Asks for something below `/admin/v1`.
     ///
     /// # Errors
     /// No server, a key that does not do, and whatever else the server says no to.
-    pub(super) async fn ask(
+    pub(crate) async fn ask(
         &self,
         doing: &str,
         method: Method,
-        id: Option<&str>,
+        place: Place<'_>,
         body: Option<&Value>,
     ) -> Outcome<(StatusCode, Value)> {
-        let mut request = EgressRequest::new(method, self.address(id))
+        let mut request = EgressRequest::new(method, self.address(&place)?)
             .header(ACCEPT, JSON)
             .timeouts(Timeouts::total(TIMEOUT));
         if let Some(key) = &self.key {
@@ -89,22 +108,31 @@ impl Server {
         let answer: Option<Value> = serde_json::from_slice(&bytes).ok();
         match answer.filter(Value::is_object) {
             Some(answer) if status.is_success() => Ok((status, answer)),
-            Some(answer) if answer["error"].is_object() => Err(self.refused(doing, status, &bytes)),
+            Some(answer) if answer["error"].is_object() => {
+                Err(self.refused(doing, status, &bytes, place.hints))
+            }
             _ => Err(stranger(doing, status)),
         }
     }
 
-    fn address(&self, id: Option<&str>) -> Url {
+    fn address(&self, place: &Place<'_>) -> Outcome<Url> {
         let mut url = self.base.clone();
-        let prefix = self.base.path().trim_end_matches('/');
-        let below = id.map_or_else(String::new, |id| format!("/{id}"));
-        url.set_path(&format!("{prefix}/admin/v1/agents{below}"));
         url.set_query(None);
         url.set_fragment(None);
-        url
+        {
+            let segments = url.path_segments_mut();
+            let mut segments =
+                segments.map_err(|()| Failure::usage("failed to read --server: it has no path"))?;
+            segments.pop_if_empty().extend(["admin", "v1"]);
+            segments.extend(place.path);
+        }
+        if !place.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(place.query);
+        }
+        Ok(url)
     }
 
-    fn refused(&self, doing: &str, status: StatusCode, body: &[u8]) -> Failure {
+    fn refused(&self, doing: &str, status: StatusCode, body: &[u8], hints: Hints) -> Failure {
         let error = rest::decode_error(status.as_u16(), body);
         let message = format!("failed to {doing}: {error}");
         let (code, hint) = match (status, &self.key) {
@@ -120,30 +148,26 @@ impl Server {
                 Code::AuthFailed,
                 Some("the key needs `admin = true` under [[auth.keys]]"),
             ),
-            (StatusCode::CONFLICT, _) => (
-                Code::Protocol("InvalidRequestError"),
-                Some(
-                    "--replace changes agents that were added; those of the configuration are changed there",
-                ),
-            ),
-            (StatusCode::NOT_FOUND, _) => (
-                Code::Protocol("InvalidRequestError"),
-                Some("`nuncio agents list` shows those that are there"),
-            ),
+            (StatusCode::CONFLICT, _) => {
+                (Code::Protocol("InvalidRequestError"), Some(hints.conflict))
+            }
+            (StatusCode::NOT_FOUND, _) => {
+                (Code::Protocol("InvalidRequestError"), Some(hints.not_found))
+            }
             (status, _) if status.is_server_error() => (
                 Code::Protocol("InternalError"),
                 Some("the server's log says why"),
             ),
             (StatusCode::BAD_REQUEST, _) => (
                 Code::Protocol("InvalidParamsError"),
-                Some("`nuncio config schema` prints what an agent may say"),
+                Some(hints.bad_request),
             ),
             _ => (Code::Protocol("InvalidRequestError"), None),
         };
         let failure = Failure::new(code, message).a2a_code(status.as_u16());
         match hint {
-            Some(hint) => failure.hint(hint),
-            None => failure,
+            Some(hint) if !hint.is_empty() => failure.hint(hint),
+            _ => failure,
         }
     }
 }
