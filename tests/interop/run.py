@@ -241,6 +241,13 @@ def run_all():
     return results
 
 
+def webhooks_are_verified():
+    """Runs the receiver on the library of Standard Webhooks; prints its scenarios."""
+    python = HERE / ".venv" / "bin" / "python"
+    command = [python, HERE / "python" / "webhooks.py", "--nuncio", TARGET / "nuncio"]
+    return Pair("Standard Webhooks verifies nuncio", "HTTP", command).run()
+
+
 def matrix(results):
     rows = {}
     for result in results:
@@ -281,7 +288,9 @@ def main():
     print(f"\n{fresh}", flush=True)
     if options.write_readme:
         write_readme(fresh)
-    good = all(result.good for result in results)
+    webhooks = webhooks_are_verified()
+    webhooks.print()
+    good = all(result.good for result in [*results, webhooks])
     good &= check_readme(fresh) if options.check_readme else True
     sys.exit(0 if good else 1)
 

@@ -4,12 +4,20 @@ use std::fmt;
 
 use aws_lc_rs::hmac;
 use base64::Engine as _;
+use base64::alphabet;
 use base64::engine::general_purpose::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 /// How a secret begins.
 const PREFIX: &str = "whsec_";
 /// The fewest bytes of a secret that are enough, and the most that have a use.
 const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
+
+/// Padding is optional, as in the reference libraries.
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// A secret that sender and receiver share, written as `whsec_` and base64.
 #[derive(Clone)]
@@ -35,7 +43,7 @@ impl WebhookSecret {
     /// 64 bytes.
     pub fn parse(text: &str) -> Result<Self, BadSecret> {
         let encoded = text.trim().strip_prefix(PREFIX).ok_or(BadSecret)?;
-        let bytes = STANDARD.decode(encoded).map_err(|_| BadSecret)?;
+        let bytes = LENIENT.decode(encoded).map_err(|_| BadSecret)?;
         if !BYTES.contains(&bytes.len()) {
             return Err(BadSecret);
         }
