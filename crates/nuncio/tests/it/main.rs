@@ -15,6 +15,7 @@ mod compliance;
 mod database;
 mod db;
 mod debug;
+mod deliveries;
 mod doctor;
 mod drain;
 mod errors;

@@ -1,19 +1,21 @@
 //! Tasks in PostgreSQL: one setting, and several servers may share them.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
+use nuncio_testkit::{Answer, Notified, Receiver};
+use serde_json::json;
 use tokio::runtime::Runtime;
 
 use crate::database::Database;
+use crate::deliveries::{has_ended, runtime, split};
+use crate::push::{config, push, send, shown, until};
 use crate::support::{Said, Server, nuncio, run};
 
 /// An empty database, and what drives connections to it; `None` if PostgreSQL is to be left out.
 fn a_database() -> Option<(Runtime, Database)> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all()
-        .build()
-        .unwrap();
+    let runtime = runtime();
     let database = runtime.block_on(Database::new())?;
     Some((runtime, database))
 }
@@ -178,3 +180,105 @@ fn an_expired_task_is_gone_for_every_server() {
         "1"
     );
 }
+
+fn webhooks_in(database: &Database) -> String {
+    let config = config("timeout_seconds = 1");
+    format!("{config}\n[store]\nurl = \"{}\"\n", database.url())
+}
+
+/// The positions that a receiver was told of a task, as they came.
+fn told(receiver: &Receiver, task: &str) -> Vec<u64> {
+    let calls = receiver.calls();
+    let told = calls.iter().map(split);
+    told.filter_map(|(of, position)| (of == task).then_some(position))
+        .collect()
+}
+
+/// P6: of two servers that both know of a webhook, one at a time calls it: undisturbed, each event
+/// comes once, and in order.
+#[test]
+fn servers_on_one_database_tell_each_event_once() {
+    let runtime = runtime();
+    let Some(database) = runtime.block_on(Database::new()) else {
+        return;
+    };
+    let receiver = runtime.block_on(Receiver::start());
+    let config = webhooks_in(&database);
+    let servers = [Server::configured(&config), Server::configured(&config)];
+    let mut tasks = Vec::new();
+    for n in 0..30 {
+        let webhook = json!({"id": "w", "url": receiver.url("/")});
+        tasks.push(send(&servers[n % 2], &format!("m{n}"), &webhook));
+        if n % 5 == 0 {
+            // Has both look for all that is behind, whoever has begun with it.
+            for server in &servers {
+                push(server, &["recover", "--since", "1h"]).exits(0);
+            }
+        }
+    }
+    for (n, task) in tasks.iter().enumerate() {
+        let server = &servers[(n + 1) % 2];
+        let done = shown(server, task, |one| one["delivered"] == one["newest"]);
+        let newest = done["newest"].as_u64().unwrap();
+        let expected: Vec<u64> = (1..=newest).collect();
+        assert_eq!(told(&receiver, task), expected);
+    }
+}
+
+/// P6, P7: what a server was delivering when it was killed another one goes on with once the claim
+/// is over: with the same ids, and with secrets that the first one has sealed.
+#[test]
+fn another_server_goes_on_delivering_for_one_that_was_killed() {
+    let runtime = runtime();
+    let Some(database) = runtime.block_on(Database::new()) else {
+        return;
+    };
+    // Of each task the second call is not answered, until nobody hangs any more.
+    let hangs = Arc::new(AtomicUsize::new(0));
+    let receiver = runtime.block_on(Receiver::answering({
+        let hangs = Arc::clone(&hangs);
+        move |_, call: &Notified| match split(call).1 {
+            2 if hangs.load(Ordering::SeqCst) < TASKS => {
+                hangs.fetch_add(1, Ordering::SeqCst);
+                Answer::Hang
+            }
+            _ => Answer::Status(200),
+        }
+    }));
+    let config = webhooks_in(&database).replace("timeout_seconds = 1", "timeout_seconds = 8");
+    let first = Server::configured(&config);
+    let second = Server::configured(&config);
+    let mut tasks = Vec::new();
+    for n in 0..TASKS {
+        let webhook = json!({"id": "w", "url": receiver.url("/"), "token": "tok",
+            "authentication": {"scheme": "Bearer", "credentials": "abc"}});
+        tasks.push(send(&first, &format!("m{n}"), &webhook));
+    }
+    until(|| (hangs.load(Ordering::SeqCst) == TASKS).then_some(()));
+    first.crash();
+    for task in &tasks {
+        until(|| {
+            let done = told(&receiver, task).len() >= 2;
+            let ended = |call: &Notified| split(call).0 == task && has_ended(call);
+            (done && receiver.calls().iter().any(ended)).then_some(())
+        });
+        let told = told(&receiver, task);
+        let newest = told.last().copied().unwrap();
+        let mut once = told.clone();
+        once.dedup();
+        assert_eq!(once, (1..=newest).collect::<Vec<u64>>(), "{told:?}");
+        assert_eq!(
+            told.len(),
+            once.len() + 1,
+            "the call that was cut: {told:?}"
+        );
+        shown(&second, task, |one| one["delivered"] == newest);
+    }
+    for call in receiver.calls() {
+        assert_eq!(call.header("authorization"), "Bearer abc");
+        assert_eq!(call.header("x-a2a-notification-token"), "tok");
+    }
+}
+
+/// Tasks that are being told of when their server is killed.
+const TASKS: usize = 4;

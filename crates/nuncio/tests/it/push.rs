@@ -14,7 +14,8 @@ use crate::support::{Said, Server, exchange, line_from, nuncio, rest, run, signa
 
 const ADMIN: &str = "admin-secret";
 
-fn config(webhooks: &str) -> String {
+/// An echo agent and an administrator; `webhooks` are settings of that section.
+pub(crate) fn config(webhooks: &str) -> String {
     let digest = Sha256::digest(ADMIN);
     let admin: String = digest.iter().map(|b| format!("{b:02x}")).collect();
     format!(
@@ -41,7 +42,7 @@ fn fickle(status: u16) -> (Fake, Arc<AtomicU16>) {
 }
 
 /// Sends a message with a webhook and gives the task's id.
-fn send(server: &Server, message: &str, webhook: &Value) -> String {
+pub(crate) fn send(server: &Server, message: &str, webhook: &Value) -> String {
     let message = json!({"messageId": message, "role": "ROLE_USER", "parts": [{"text": "hello"}]});
     let body = json!({"message": message,
         "configuration": {"taskPushNotificationConfig": webhook}});
@@ -56,7 +57,7 @@ fn send(server: &Server, message: &str, webhook: &Value) -> String {
     sent.json()["task"]["id"].as_str().unwrap().to_owned()
 }
 
-fn push(server: &Server, words: &[&str]) -> Said {
+pub(crate) fn push(server: &Server, words: &[&str]) -> Said {
     let mut command = nuncio(server.folder.path());
     command.arg("push").args(words);
     command
@@ -66,7 +67,7 @@ fn push(server: &Server, words: &[&str]) -> Said {
 }
 
 #[track_caller]
-fn until<T>(mut found: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(mut found: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
         if let Some(found) = found() {
@@ -81,7 +82,7 @@ fn until<T>(mut found: impl FnMut() -> Option<T>) -> T {
 }
 
 /// Shows a webhook once it stands as wanted.
-fn shown(server: &Server, task: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn shown(server: &Server, task: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     until(|| {
         let shown = push(server, &["show", task, "w", "-o", "json"])
             .exits(0)
