@@ -54,8 +54,12 @@ impl HostedAgent {
         let include_artifacts = request.include_artifacts.unwrap_or_default();
         let history = request.history_length.unwrap_or(DEFAULT_HISTORY);
         let mut response = ListTasksResponse::default();
-        let listed = |task: &std::sync::Arc<Task>| listed(task, history, include_artifacts);
-        response.tasks = page.tasks.iter().map(listed).collect();
+        for task in &page.tasks {
+            let shown = listed(task, history, include_artifacts);
+            let complete = self.core.store.complete(&scope, shown).await;
+            let complete = complete.map_err(|error| store_error(&error))?;
+            response.tasks.push(complete);
+        }
         response.next_page_token = page.next.map(|key| tokens.seal(&key)).unwrap_or_default();
         response.artifacts_included = include_artifacts;
         response.page_size = size;

@@ -11,6 +11,7 @@ mod fold;
 mod input;
 mod memory;
 mod open;
+mod parts;
 mod payload;
 mod postgres;
 mod report;
@@ -21,6 +22,7 @@ mod webhooks;
 
 pub use memory::{MemoryOptions, MemoryStore};
 pub use open::{OpenOptions, is_shared, open, shown_url};
+pub use parts::PartsOptions;
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use report::{CheckReport, SchemaReport};
 pub use sqlite::{

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::parts::LargeParts;
 use crate::postgres::{SCHEMES, without_secrets};
 use crate::{
-    MemoryStore, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Store, StoreError,
+    MemoryStore, PartsOptions, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore, Store,
+    StoreError,
 };
 
 /// How to open a store, beside where it is.
@@ -14,6 +16,8 @@ pub struct OpenOptions {
     /// Where processes that share the store tell each other of their commits, if not in the store
     /// itself: as [`PostgresOptions::wake_ups`].
     pub wake_ups: Option<String>,
+    /// Where large parts are kept, if not in the store itself.
+    pub parts: Option<PartsOptions>,
 }
 
 /// Opens the store that `url` names: `sqlite:PATH`, a plain path, `postgres://…`, or `memory:`.
@@ -22,6 +26,15 @@ pub struct OpenOptions {
 /// [`StoreError::Refused`] for another scheme, else as [`SqliteStore::open`] and
 /// [`PostgresStore::open`]. None of them shows what [`shown_url`] leaves out.
 pub async fn open(url: &str, options: OpenOptions) -> Result<Arc<dyn Store>, StoreError> {
+    let parts = options.parts.clone();
+    let store = open_itself(url, options).await?;
+    Ok(match parts {
+        Some(parts) => Arc::new(LargeParts::around(store, &parts)?),
+        None => store,
+    })
+}
+
+async fn open_itself(url: &str, options: OpenOptions) -> Result<Arc<dyn Store>, StoreError> {
     match url.split_once(':') {
         Some(("memory", "")) => Ok(Arc::new(MemoryStore::default())),
         Some(("sqlite", path)) => sqlite(path.strip_prefix("//").unwrap_or(path)),

@@ -10,6 +10,7 @@ mod folding;
 mod kills;
 mod memory;
 mod nats;
+mod parts;
 mod postgres;
 mod postgres_upkeep;
 mod sqlite;
