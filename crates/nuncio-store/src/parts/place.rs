@@ -238,7 +238,7 @@ fn service(options: &PartsOptions) -> Result<Arc<dyn ObjectStore>, StoreError> {
         ..RetryConfig::default()
     };
     let client = ClientOptions::new().with_timeout(PATIENCE);
-    let mut builder = AmazonS3Builder::new();
+    let mut builder = AmazonS3Builder::new().with_client_options(client);
     for (key, value) in &options.service {
         let key = key.to_ascii_lowercase().parse().map_err(|_| {
             StoreError::Refused(format!(
@@ -250,7 +250,6 @@ fn service(options: &PartsOptions) -> Result<Arc<dyn ObjectStore>, StoreError> {
     let service = builder
         .with_bucket_name(bucket)
         .with_retry(retry)
-        .with_client_options(client)
         .build()
         .map_err(|_| {
             StoreError::Refused("the settings of the service for parts do not fit".to_owned())
