@@ -16,8 +16,8 @@ pub struct OpenOptions {
     /// Where processes that share the store tell each other of their commits, if not in the store
     /// itself: as [`PostgresOptions::wake_ups`].
     pub wake_ups: Option<String>,
-    /// Where large parts are kept, if not in the store itself.
-    pub parts: Option<PartsOptions>,
+    /// Where large parts are kept.
+    pub parts: PartsOptions,
 }
 
 /// Opens the store that `url` names: `sqlite:PATH`, a plain path, `postgres://…`, or `memory:`.
@@ -26,18 +26,27 @@ pub struct OpenOptions {
 /// [`StoreError::Refused`] for another scheme, else as [`SqliteStore::open`] and
 /// [`PostgresStore::open`]. None of them shows what [`shown_url`] leaves out.
 pub async fn open(url: &str, options: OpenOptions) -> Result<Arc<dyn Store>, StoreError> {
+    let beside = || sqlite_path(url).map(|path| format!("file:{path}.parts"));
     let parts = options.parts.clone();
     let store = open_itself(url, options).await?;
-    Ok(match parts {
-        Some(parts) => Arc::new(LargeParts::around(store, &parts)?),
+    Ok(match parts.place.clone().or_else(beside) {
+        Some(place) => Arc::new(LargeParts::around(store, &place, &parts)?),
         None => store,
     })
+}
+
+/// The path of the file, if the URL is of SQLite.
+fn sqlite_path(url: &str) -> Option<&str> {
+    match url.split_once(':') {
+        Some(("sqlite", path)) => Some(path.strip_prefix("//").unwrap_or(path)),
+        Some((scheme, _)) if is_scheme(scheme) => None,
+        _ => Some(url),
+    }
 }
 
 async fn open_itself(url: &str, options: OpenOptions) -> Result<Arc<dyn Store>, StoreError> {
     match url.split_once(':') {
         Some(("memory", "")) => Ok(Arc::new(MemoryStore::default())),
-        Some(("sqlite", path)) => sqlite(path.strip_prefix("//").unwrap_or(path)),
         Some((scheme, _)) if SCHEMES.contains(&scheme) => {
             let options = PostgresOptions {
                 wake_ups: options.wake_ups,
@@ -45,10 +54,10 @@ async fn open_itself(url: &str, options: OpenOptions) -> Result<Arc<dyn Store>, 
             };
             Ok(Arc::new(PostgresStore::open(url, options).await?))
         }
-        Some((scheme, _)) if is_scheme(scheme) => Err(StoreError::Refused(format!(
-            "no store for \"{scheme}:\": sqlite:PATH, postgres://… and memory: are known"
-        ))),
-        _ => sqlite(url),
+        Some((scheme, _)) if is_scheme(scheme) && scheme != "sqlite" => Err(StoreError::Refused(
+            format!("no store for \"{scheme}:\": sqlite:PATH, postgres://… and memory: are known"),
+        )),
+        _ => sqlite(sqlite_path(url).unwrap_or_default()),
     }
 }
 

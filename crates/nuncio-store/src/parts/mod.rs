@@ -5,10 +5,12 @@
 //! nobody else's URL is ever taken for one. Each task has its folder there, so that what is
 //! referred to is the task's own, and goes with it.
 
+mod deliveries;
 mod place;
 mod reference;
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::sync::Arc;
 
 use nuncio_protocol::{ContextId, Event, PushConfigId, Task, TaskId};
@@ -18,38 +20,41 @@ use tokio::sync::broadcast;
 use self::place::Place;
 use self::reference::{HasParts, is_to_take_out, put_back, referred, take_out};
 use crate::{
-    Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Lease, ListFilter,
-    NewTask, PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask, TaskPage,
-    Webhook,
+    Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Imported, Lease,
+    ListFilter, NewTask, PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask,
+    Sweep, SweepKind, Swept, TaskPage, Webhook, WholeTask,
 };
 
 /// Where large parts are kept, and from which size on.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct PartsOptions {
     /// `file:PATH`, a folder that every process of the store has to see, or `s3://BUCKET/PREFIX`.
-    pub url: String,
+    ///
+    /// If absent, SQLite has them in a folder beside its file, of the same name with `.parts`;
+    /// PostgreSQL has them in its rows, for no folder is seen by all.
+    pub place: Option<String>,
     /// Parts of more bytes are kept there; 256 KiB by default.
     pub above: usize,
     /// Settings of a service that speaks S3, as `AWS_REGION` and `AWS_ENDPOINT_URL` have them in
-    /// the environment; names without `AWS_` do too.
+    /// the environment.
     pub service: Vec<(String, String)>,
 }
 
 /// Shows no setting of the service: some are secrets.
-impl std::fmt::Debug for PartsOptions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for PartsOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PartsOptions")
-            .field("url", &self.url)
+            .field("place", &self.place)
             .field("above", &self.above)
             .finish_non_exhaustive()
     }
 }
 
-impl PartsOptions {
-    /// Parts above 256 KiB at `url`.
-    pub fn new(url: impl Into<String>) -> Self {
+impl Default for PartsOptions {
+    fn default() -> Self {
         Self {
-            url: url.into(),
+            place: None,
             above: 256 << 10,
             service: Vec::new(),
         }
@@ -268,6 +273,54 @@ impl Store for LargeParts {
                 self.fetch_task((&scope, &id), &mut stored.task).await?;
             }
             Ok(claimed)
+        })
+    }
+
+    fn sweep(&self, sweep: Sweep) -> StoreFuture<'_, Swept> {
+        Box::pin(async move {
+            let expires = sweep.kind == SweepKind::Expire;
+            let swept = self.inner.sweep(sweep).await?;
+            // What is cut off here is found as a stray.
+            for (scope, task) in swept.tasks.iter().filter(|_| expires) {
+                self.place.forget(scope, task).await?;
+            }
+            Ok(swept)
+        })
+    }
+
+    fn reclaim(&self) -> StoreFuture<'_, bool> {
+        Box::pin(async move {
+            let more = self.remove_strays().await?;
+            Ok(self.inner.reclaim().await? || more)
+        })
+    }
+
+    fn export<'a>(
+        &'a self,
+        after: Option<&'a TaskId>,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<WholeTask>> {
+        Box::pin(async move {
+            let mut tasks = self.inner.export(after, limit).await?;
+            for whole in &mut tasks {
+                let (scope, id) = (whole.scope.clone(), whole.task.id.clone());
+                self.fetch_task((&scope, &id), &mut whole.task).await?;
+                if let Some(log) = &mut whole.log {
+                    self.fetch_events((&scope, &id), log).await?;
+                }
+            }
+            Ok(tasks)
+        })
+    }
+
+    fn import(&self, mut whole: WholeTask) -> StoreFuture<'_, Imported> {
+        Box::pin(async move {
+            let (scope, id) = (whole.scope.clone(), whole.task.id.clone());
+            self.keep_task((&scope, &id), &mut whole.task).await?;
+            if let Some(log) = &mut whole.log {
+                self.keep_events((&scope, &id), log).await?;
+            }
+            self.inner.import(whole).await
         })
     }
 

@@ -70,10 +70,10 @@ pub(super) struct Place {
 impl Place {
     /// # Errors
     /// [`StoreError::Refused`] for a URL or options that do not do; neither is shown.
-    pub(super) fn open(options: &PartsOptions) -> Result<Self, StoreError> {
-        let objects = match options.url.strip_prefix("file:") {
+    pub(super) fn open(place: &str, options: &PartsOptions) -> Result<Self, StoreError> {
+        let objects = match place.strip_prefix("file:") {
             Some(path) => files(FilePath::new(path.strip_prefix("//").unwrap_or(path)))?,
-            None => service(options)?,
+            None => service(place, options)?,
         };
         Ok(Self {
             objects,
@@ -225,9 +225,8 @@ fn make_private(path: &FilePath) -> std::io::Result<()> {
     builder.create(path)
 }
 
-fn service(options: &PartsOptions) -> Result<Arc<dyn ObjectStore>, StoreError> {
-    let (bucket, prefix) = options
-        .url
+fn service(place: &str, options: &PartsOptions) -> Result<Arc<dyn ObjectStore>, StoreError> {
+    let (bucket, prefix) = place
         .strip_prefix("s3://")
         .map(|rest| rest.split_once('/').unwrap_or((rest, "")))
         .filter(|(bucket, _)| !bucket.is_empty())

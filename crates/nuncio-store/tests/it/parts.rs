@@ -21,12 +21,18 @@ const ABOVE: usize = 100;
 async fn opened(folder: &Path, parts: PartsOptions) -> Shared {
     let url = format!("sqlite:{}", folder.join("nuncio.db").display());
     let mut options = OpenOptions::default();
-    options.parts = Some(parts);
+    options.parts = parts;
     open_url(&url, options).await.unwrap()
 }
 
+fn at(place: &str) -> PartsOptions {
+    let mut parts = PartsOptions::default();
+    parts.place = Some(place.to_owned());
+    parts
+}
+
 fn in_files(folder: &Path) -> PartsOptions {
-    let mut parts = PartsOptions::new(format!("file:{}", folder.join("parts").display()));
+    let mut parts = at(&format!("file:{}", folder.join("parts").display()));
     parts.above = ABOVE;
     parts
 }
@@ -211,20 +217,34 @@ async fn what_is_not_as_it_was_is_not_served() {
     store.close().await.unwrap();
 }
 
+/// By default SQLite has a folder of its own; there is none until there is a large part.
+#[tokio::test]
+async fn parts_are_beside_the_file() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("nuncio.db");
+    let store = open_url(path.to_str().unwrap(), OpenOptions::default()).await;
+    let store = store.unwrap();
+    let draft = filled(&store, "t").await;
+    is_whole(&store, &draft).await;
+    let beside = std::fs::read_dir(folder.path().join("nuncio.db.parts")).unwrap();
+    assert_eq!(beside.count(), 1, "one task with a part above 256 KiB");
+    store.close().await.unwrap();
+}
+
 #[tokio::test]
 async fn places_that_cannot_be_are_refused() {
     let folder = TempDir::new().unwrap();
     let url = format!("sqlite:{}", folder.path().join("nuncio.db").display());
-    let mut unknown = PartsOptions::new("s3://bucket");
+    let mut unknown = at("s3://bucket");
     unknown.service = vec![("secret_thing".to_owned(), "s3cret".to_owned())];
     for parts in [
-        PartsOptions::new("ftp://host/x"),
-        PartsOptions::new("s3://"),
-        PartsOptions::new("file:/dev/null/x"),
+        at("ftp://host/x"),
+        at("s3://"),
+        at("file:/dev/null/x"),
         unknown,
     ] {
         let mut options = OpenOptions::default();
-        options.parts = Some(parts);
+        options.parts = parts;
         let shown = format!("{options:?}");
         assert!(!shown.contains("s3cret"), "{shown}");
         let refused = open_url(&url, options).await.unwrap_err();
@@ -249,7 +269,7 @@ fn service() -> Option<String> {
 }
 
 fn at_service(address: &str, bucket: &str) -> PartsOptions {
-    let mut parts = PartsOptions::new(format!("s3://{bucket}/some/prefix"));
+    let mut parts = at(&format!("s3://{bucket}/some/prefix"));
     parts.above = ABOVE;
     parts.service = [
         ("AWS_ENDPOINT_URL", address),

@@ -153,7 +153,7 @@ impl From<StatusProfileName> for StatusProfile {
 }
 
 /// Where tasks are kept.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct StoreConfig {
     /// `sqlite:PATH`, `postgres://USER:PASSWORD@HOST/DATABASE`, which several servers may share, or
@@ -164,6 +164,24 @@ pub(crate) struct StoreConfig {
     /// written, instead of in PostgreSQL.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) wake_ups: Option<String>,
+    /// Where large parts of messages and artifacts are kept: `file:PATH` or `s3://BUCKET/PREFIX`
+    /// with `AWS_…` in the environment. If absent, SQLite has them in a folder beside its file, and
+    /// PostgreSQL in its rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) parts: Option<String>,
+    /// Parts of more bytes are large; 0 keeps all of them in rows.
+    pub(crate) parts_above_bytes: usize,
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self {
+            url: None,
+            wake_ups: None,
+            parts: None,
+            parts_above_bytes: 256 << 10,
+        }
+    }
 }
 
 impl super::Config {

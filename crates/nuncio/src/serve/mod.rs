@@ -43,7 +43,7 @@ pub(crate) fn run(arguments: ServeArguments, around: &Surroundings) -> Outcome {
     let runtime = runtime.map_err(|error| failed("start the runtime", &error))?;
     let workers = nuncio_server::Workers::start(worker_count(&loaded.config))
         .map_err(|error| failed("start the workers", &error))?;
-    let served = runtime.block_on(wiring::serve(&loaded.config, &workers));
+    let served = runtime.block_on(wiring::serve(&loaded.config, around, &workers));
     workers.stop();
     served
 }

@@ -17,16 +17,17 @@ use super::{admission, announce, failed, secrets};
 use crate::config::{Config, network};
 use crate::outcome::{Failure, Outcome, print};
 use crate::signals::Signals;
+use crate::surroundings::Surroundings;
 
 /// Serves until a signal comes, then ends in order: no new work, runs get their time, streams
 /// close, what still runs is left to be recovered. A second signal ends the process at once.
-pub(crate) async fn serve(config: &Config, workers: &Workers) -> Outcome {
+pub(crate) async fn serve(config: &Config, around: &Surroundings, workers: &Workers) -> Outcome {
     let mut signals = Signals::listen().map_err(|error| failed("listen to signals", &error))?;
     let listener = bind(config).await?;
     let address = listener
         .local_addr()
         .map_err(|error| failed("listen", &error))?;
-    let (store, token_key) = open(config).await?;
+    let (store, token_key) = open(config, around).await?;
     let mut engine_settings = config.engine.settings();
     engine_settings.max_webhooks_per_task = config.webhooks.max_per_task;
     engine_settings.return_webhook_secrets = config.webhooks.return_secrets;
@@ -198,13 +199,26 @@ async fn bind(config: &Config) -> Outcome<TcpListener> {
     })
 }
 
+/// What a service that speaks S3 is told, by the names that its other clients know.
+const S3_SETTINGS: [&str; 9] = [
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_SESSION_TOKEN",
+    "AWS_REGION",
+    "AWS_DEFAULT_REGION",
+    "AWS_ENDPOINT_URL",
+    "AWS_ALLOW_HTTP",
+    "AWS_VIRTUAL_HOSTED_STYLE_REQUEST",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+];
+
 /// Opens the store, and finds or makes the secrets that belong to it.
-async fn open(config: &Config) -> Outcome<(Arc<dyn Store>, [u8; 32])> {
+async fn open(config: &Config, around: &Surroundings) -> Outcome<(Arc<dyn Store>, [u8; 32])> {
     let url = config.store_url();
     if url != "memory:" {
         secrets::make_folder(&config.server.data)?;
     }
-    let store = nuncio_store::open(&url, options(config))
+    let store = nuncio_store::open(&url, options(config, around))
         .await
         .map_err(|error| {
             let shown = shown_url(&url);
@@ -221,9 +235,20 @@ async fn open(config: &Config) -> Outcome<(Arc<dyn Store>, [u8; 32])> {
     Ok((store, key))
 }
 
-fn options(config: &Config) -> OpenOptions {
+fn options(config: &Config, around: &Surroundings) -> OpenOptions {
     let mut options = OpenOptions::default();
     options.wake_ups.clone_from(&config.store.wake_ups);
+    let parts = &mut options.parts;
+    parts.place.clone_from(&config.store.parts);
+    parts.above = match config.store.parts_above_bytes {
+        0 => usize::MAX,
+        bytes => bytes,
+    };
+    let settings = around.environment.iter();
+    parts.service = settings
+        .filter(|(name, _)| S3_SETTINGS.contains(&name.as_str()))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
     options
 }
 
