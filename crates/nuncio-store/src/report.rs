@@ -10,6 +10,8 @@ pub struct CheckReport {
     pub tasks: u64,
     /// How many events their logs hold.
     pub events: u64,
+    /// How many tasks refer to large parts that were not looked at, for they are elsewhere.
+    pub parts_elsewhere: u64,
     /// What is wrong, in sentences, the first hundred of them; empty if the database is sound.
     pub problems: Vec<String>,
 }

@@ -196,13 +196,22 @@ fn failed(doing: &str, shown: &str, error: &StoreError) -> Failure {
 }
 
 fn contents(shown: &str, report: &CheckReport) -> Value {
-    json!({ "database": shown, "tasks": report.tasks, "events": report.events })
+    json!({
+        "database": shown,
+        "tasks": report.tasks,
+        "events": report.events,
+        "partsElsewhere": report.parts_elsewhere,
+    })
 }
 
 fn describe(text: &mut Text, shown: &str, report: &CheckReport) {
     text.field("Database", shown);
     text.field("Tasks", &report.tasks.to_string());
     text.field("Events", &report.events.to_string());
+    if report.parts_elsewhere > 0 {
+        let text_of = format!("not looked at, for {} tasks", report.parts_elsewhere);
+        text.field("Parts elsewhere", &text_of);
+    }
 }
 
 fn tell(output: Option<OutputFormat>, result: &Value, write: impl FnOnce(&mut Text)) -> Outcome {

@@ -6,18 +6,22 @@
 //! referred to is the task's own, and goes with it.
 
 mod deliveries;
+mod folder;
 mod place;
 mod reference;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use nuncio_protocol::{ContextId, Event, PushConfigId, Task, TaskId};
 use parking_lot::Mutex;
 use tokio::sync::broadcast;
+use tokio::time::Instant;
 
-use self::place::Place;
+pub(crate) use self::folder::{copy_parts, has_parts, parts_of, wrong_parts};
+use self::place::{Folder, Place};
 use self::reference::{HasParts, is_to_take_out, put_back, referred, take_out};
 use crate::{
     Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Imported, Lease,
@@ -61,6 +65,9 @@ impl Default for PartsOptions {
     }
 }
 
+/// How long parts may be without their task, which may be about to be stored.
+const STRAY_AFTER: Duration = Duration::from_secs(60 * 60);
+
 /// Groups of folders that are looked through for parts without a task.
 const GROUPS: u8 = 16;
 
@@ -78,8 +85,8 @@ pub(crate) struct LargeParts {
 struct Strays {
     /// The group to look through next.
     group: u8,
-    /// What had no task the last time: a task may be about to be stored.
-    seen: HashSet<(Scope, TaskId)>,
+    /// What had no task, and since when this is known.
+    seen: HashMap<Folder, Instant>,
 }
 
 impl LargeParts {
@@ -87,11 +94,12 @@ impl LargeParts {
     /// [`StoreError::Refused`] for a place that cannot be.
     pub(crate) fn around(
         inner: Arc<dyn Store>,
+        place: &str,
         options: &PartsOptions,
     ) -> Result<Self, StoreError> {
         Ok(Self {
             inner,
-            place: Place::open(options)?,
+            place: Place::open(place, options)?,
             above: options.above,
             strays: Mutex::default(),
         })
@@ -171,23 +179,33 @@ impl LargeParts {
         Ok(())
     }
 
-    /// Looks through the next group for parts whose task is not there, twice in a row.
+    /// Looks through the next group for parts whose task is not there, and has not been for long.
     async fn remove_strays(&self) -> Result<bool, StoreError> {
         let group = self.strays.lock().group;
-        let owners = self.place.owners(group).await?;
+        let (folders, owners): (Vec<_>, Vec<_>) =
+            self.place.owners(group).await?.into_iter().unzip();
         let there = self.inner.heads(&owners).await?;
         let there: HashSet<_> = there.into_iter().map(|(task, _)| task).collect();
-        for owner in owners.into_iter().filter(|(_, task)| !there.contains(task)) {
-            let was_seen = self.strays.lock().seen.remove(&owner);
-            if was_seen {
-                self.place.forget(&owner.0, &owner.1).await?;
-            } else {
-                self.strays.lock().seen.insert(owner);
+        for (folder, (_, task)) in folders.into_iter().zip(owners) {
+            if !there.contains(&task) && self.strays.lock().is_stray(&folder) {
+                self.place.remove(&folder).await?;
             }
         }
         let next = (group + 1) % GROUPS;
         self.strays.lock().group = next;
         Ok(next != 0)
+    }
+}
+
+impl Strays {
+    fn is_stray(&mut self, folder: &Folder) -> bool {
+        let now = Instant::now();
+        let since = *self.seen.entry(folder.clone()).or_insert(now);
+        let stray = now.duration_since(since) >= STRAY_AFTER;
+        if stray {
+            self.seen.remove(folder);
+        }
+        stray
     }
 }
 

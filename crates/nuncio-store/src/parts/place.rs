@@ -51,7 +51,7 @@ impl Folder {
         Self(hex(&digest.finalize()))
     }
 
-    fn path(&self) -> Path {
+    pub(super) fn path(&self) -> Path {
         Path::from_iter([&self.0[..1], &self.0])
     }
 
@@ -139,13 +139,13 @@ impl Place {
 
     /// Removes all parts of a task.
     pub(super) async fn forget(&self, scope: &Scope, task: &TaskId) -> Result<(), StoreError> {
-        let folder = Folder::of(scope, task);
-        self.known.lock().retain(|(of, _)| *of != folder);
-        self.remove(&folder.path()).await
+        self.remove(&Folder::of(scope, task)).await
     }
 
     /// Removes a folder, whose it is last: what is cut off is begun again.
-    async fn remove(&self, folder: &Path) -> Result<(), StoreError> {
+    pub(super) async fn remove(&self, folder: &Folder) -> Result<(), StoreError> {
+        self.known.lock().retain(|(of, _)| of != folder);
+        let folder = &folder.path();
         let found: Vec<_> = self
             .objects
             .list(Some(folder))
@@ -163,8 +163,11 @@ impl Place {
         Ok(())
     }
 
-    /// Whose the parts in one of 16 groups of folders are.
-    pub(super) async fn owners(&self, group: u8) -> Result<Vec<(Scope, TaskId)>, StoreError> {
+    /// The folders in one of 16 groups, and whose they are.
+    pub(super) async fn owners(
+        &self,
+        group: u8,
+    ) -> Result<Vec<(Folder, (Scope, TaskId))>, StoreError> {
         let group = Path::from(format!("{group:x}"));
         let listed = self
             .objects
@@ -173,11 +176,16 @@ impl Place {
             .await;
         let mut owners = Vec::new();
         for object in listed.map_err(told)? {
-            if object.location.filename() != Some(OWNER) {
+            let mut names = object.location.parts().skip(1);
+            let (Some(folder), Some(OWNER)) = (names.next(), object.location.filename()) else {
                 continue;
-            }
+            };
             match self.objects.get(&object.location).await {
-                Ok(found) => owners.extend(read_owner(&found.bytes().await.map_err(told)?)),
+                Ok(found) => {
+                    let owner = read_owner(&found.bytes().await.map_err(told)?);
+                    let folder = Folder(folder.as_ref().to_owned());
+                    owners.extend(owner.map(|owner| (folder, owner)));
+                }
                 // Another process is at it too.
                 Err(object_store::Error::NotFound { .. }) => {}
                 Err(error) => return Err(told(error)),
@@ -217,7 +225,7 @@ fn files(path: &FilePath) -> Result<Arc<dyn ObjectStore>, StoreError> {
     ))
 }
 
-fn make_private(path: &FilePath) -> std::io::Result<()> {
+pub(super) fn make_private(path: &FilePath) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -10,7 +10,8 @@ use super::connection::{file_name, open_reader};
 use super::failure::Failure;
 use super::read::{self, Snapshot, Which};
 use super::schema;
-use crate::{CheckReport, StoreError};
+use crate::parts::{has_parts, parts_of, wrong_parts};
+use crate::{CheckReport, StoreError, StoredTask};
 
 /// Rows that point to what is not there, by table and the version that made it.
 const STRAYS: &[(&str, usize, &str)] = &[
@@ -79,7 +80,8 @@ const TOTALS: &str = "
         EXCEPT SELECT scope, state, count FROM totals WHERE count <> 0)";
 
 /// Checks a database: SQLite's own check, gapless logs, snapshots that are the fold of their
-/// logs, references that lead somewhere, totals that add up.
+/// logs, references that lead somewhere, totals that add up, and large parts that are what was stored,
+/// if they are in the folder beside it.
 ///
 /// Reads one moment of it; may run beside the process that serves it. Blocks, for as long as
 /// reading all of it takes.
@@ -88,6 +90,11 @@ const TOTALS: &str = "
 /// [`StoreError`] if it cannot be read at all; what is wrong with a readable one is in the report.
 pub fn check(path: impl AsRef<Path>) -> Result<CheckReport, StoreError> {
     let path = path.as_ref();
+    check_with(path, &parts_of(path))
+}
+
+/// As [`check`], with the large parts in this folder.
+pub(super) fn check_with(path: &Path, parts: &Path) -> Result<CheckReport, StoreError> {
     if !path.exists() {
         let name = file_name(path);
         return Err(StoreError::Refused(format!(
@@ -97,10 +104,10 @@ pub fn check(path: impl AsRef<Path>) -> Result<CheckReport, StoreError> {
     let connection = open_reader(path)?;
     schema::recognise(&connection, path)?;
     let version = schema::version(&connection)?;
-    Ok(report(&connection, version)?)
+    Ok(report(&connection, version, parts)?)
 }
 
-fn report(connection: &Connection, version: usize) -> Result<CheckReport, Failure> {
+fn report(connection: &Connection, version: usize, parts: &Path) -> Result<CheckReport, Failure> {
     let moment = connection.unchecked_transaction()?;
     let mut report = CheckReport::default();
     let mut statement = moment.prepare("PRAGMA integrity_check(100)")?;
@@ -142,8 +149,16 @@ fn report(connection: &Connection, version: usize) -> Result<CheckReport, Failur
             0 => check_task(&moment, number, last as u64, status_ms),
             _ => check_compacted(&moment, number, last as u64, forgotten as u64),
         };
-        if let Err(problem) = checked {
-            report.note(format!("task {id}: {problem}"));
+        match checked {
+            Ok(stored) if !parts.is_dir() => {
+                report.parts_elsewhere += u64::from(has_parts(&stored.task));
+            }
+            Ok(stored) => {
+                for problem in wrong_parts(parts, &stored.scope, &stored.task) {
+                    report.note(format!("task {id}: {problem}"));
+                }
+            }
+            Err(problem) => report.note(format!("task {id}: {problem}")),
         }
     }
     Ok(report)
@@ -154,7 +169,7 @@ fn check_task(
     number: i64,
     last: u64,
     status_ms: i64,
-) -> Result<(), String> {
+) -> Result<StoredTask, String> {
     let say = |failure: Failure| StoreError::from(failure).to_string();
     let last_in_log = check_runs(connection, number).map_err(say)??;
     if last_in_log != last {
@@ -177,7 +192,7 @@ fn check_task(
     if folded.status.timestamp.map(Timestamp::unix_ms) > Some(status_ms) {
         return Err("the row has an older status than the log".to_owned());
     }
-    Ok(())
+    Ok(stored)
 }
 
 /// Of a compacted log nothing is left but the task at its end.
@@ -186,7 +201,7 @@ fn check_compacted(
     number: i64,
     last: u64,
     forgotten: u64,
-) -> Result<(), String> {
+) -> Result<StoredTask, String> {
     let say = |failure: Failure| StoreError::from(failure).to_string();
     let stored = read::load(connection, &Which::Number(number)).map_err(say)?;
     let stored = stored.ok_or("it has no scope")?;
@@ -198,7 +213,7 @@ fn check_compacted(
     if stored.head.state != state {
         return Err("the row has another state than the snapshot".to_owned());
     }
-    Ok(())
+    Ok(stored)
 }
 
 /// Goes along the runs of a log and gives the last position.

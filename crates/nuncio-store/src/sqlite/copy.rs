@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, params};
 
-use super::check::check;
+use super::check::check_with;
 use super::connection::{
     BUSY_TIMEOUT, ProcessLock, SqliteOptions, file_name, open_writer, private_file,
 };
 use super::failure::Failure;
 use super::schema;
+use crate::parts::{copy_parts, parts_of};
 use crate::{CheckReport, SchemaReport, StoreError};
 
 /// Looks in which shape a database is, without changing it; may run beside the process that
@@ -54,7 +55,8 @@ pub fn migrate(path: impl AsRef<Path>) -> Result<usize, StoreError> {
     Ok(before)
 }
 
-/// Copies a database, as of one moment, into a new file; gives its size in bytes.
+/// Copies a database, as of one moment, into a new file, with the folder of large parts beside it;
+/// gives the size of the file in bytes.
 ///
 /// May run beside the process that serves the database, which goes on as before: whatever was
 /// answered before the call is in the copy. The copy is compact, private to this user, and on disk
@@ -70,6 +72,12 @@ pub fn backup(path: impl AsRef<Path>, copy: impl AsRef<Path>) -> Result<u64, Sto
     }
     let connection = open_existing(path)?;
     schema::recognise(&connection, path)?;
+    // Before, what may expire meanwhile; and afterwards, what has come meanwhile.
+    let copy_parts = || {
+        let (from, to) = (parts_of(path), parts_of(copy));
+        copy_parts(&from, &to).map_err(|error| cannot(&to, &error))
+    };
+    copy_parts()?;
     let draft = Draft::new(copy)?;
     // Counts for what is written into the copy: a database that was made without shrinks from then on.
     connection
@@ -81,10 +89,12 @@ pub fn backup(path: impl AsRef<Path>, copy: impl AsRef<Path>) -> Result<u64, Sto
         .execute("VACUUM INTO ?1", params![name])
         .map_err(Failure::from)?;
     drop(connection);
+    copy_parts()?;
     draft.put_in_place(copy, false)
 }
 
-/// Puts a copy in the place of a database, after it has been checked; gives what is in it.
+/// Puts a copy in the place of a database, with the folder of large parts beside it, after both have
+/// been checked; gives what is in it.
 ///
 /// A database that is there is kept unless `replace` says otherwise; then it is gone. Until the
 /// copy has been found sound nothing is changed.
@@ -108,10 +118,12 @@ pub fn restore(
     let _lock = ProcessLock::take(path)?;
     let draft = Draft::new(path)?;
     fs::copy(copy, &draft.0).map_err(|error| cannot(&draft.0, &error))?;
-    let report = check(&draft.0)?;
+    let report = check_with(&draft.0, &parts_of(copy))?;
     if let Some(problem) = report.problems.first() {
         return Err(refused(copy, &format!("the copy is damaged: {problem}")));
     }
+    let parts = parts_of(path);
+    copy_parts(&parts_of(copy), &parts).map_err(|error| cannot(&parts, &error))?;
     // The log of the database before belongs to none other.
     for suffix in ["-wal", "-shm"] {
         remove(&beside(path, suffix))?;

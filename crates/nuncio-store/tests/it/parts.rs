@@ -7,13 +7,13 @@ use nuncio_protocol::{
     Artifact, Message, Part, StreamResponse, TaskArtifactUpdateEvent, TaskState,
 };
 use nuncio_store::{
-    Appended, Claim, Created, OpenOptions, PartsOptions, SqliteOptions, SqliteStore, Store,
-    StoreError, open as open_url,
+    Appended, Claim, Created, Imported, OpenOptions, PartsOptions, SqliteOptions, SqliteStore,
+    Store, StoreError, Sweep, SweepKind, backup, check, open as open_url, restore,
 };
 use tempfile::TempDir;
 
 use crate::contract::{Shared, contract};
-use crate::draft::{Draft, lease, scope};
+use crate::draft::{Draft, at, lease, scope};
 
 /// Parts of more bytes are kept outside.
 const ABOVE: usize = 100;
@@ -25,14 +25,14 @@ async fn opened(folder: &Path, parts: PartsOptions) -> Shared {
     open_url(&url, options).await.unwrap()
 }
 
-fn at(place: &str) -> PartsOptions {
+fn parts_at(place: &str) -> PartsOptions {
     let mut parts = PartsOptions::default();
     parts.place = Some(place.to_owned());
     parts
 }
 
 fn in_files(folder: &Path) -> PartsOptions {
-    let mut parts = at(&format!("file:{}", folder.join("parts").display()));
+    let mut parts = parts_at(&format!("file:{}", folder.join("parts").display()));
     parts.above = ABOVE;
     parts
 }
@@ -235,12 +235,12 @@ async fn parts_are_beside_the_file() {
 async fn places_that_cannot_be_are_refused() {
     let folder = TempDir::new().unwrap();
     let url = format!("sqlite:{}", folder.path().join("nuncio.db").display());
-    let mut unknown = at("s3://bucket");
+    let mut unknown = parts_at("s3://bucket");
     unknown.service = vec![("secret_thing".to_owned(), "s3cret".to_owned())];
     for parts in [
-        at("ftp://host/x"),
-        at("s3://"),
-        at("file:/dev/null/x"),
+        parts_at("ftp://host/x"),
+        parts_at("s3://"),
+        parts_at("file:/dev/null/x"),
         unknown,
     ] {
         let mut options = OpenOptions::default();
@@ -269,7 +269,7 @@ fn service() -> Option<String> {
 }
 
 fn at_service(address: &str, bucket: &str) -> PartsOptions {
-    let mut parts = at(&format!("s3://{bucket}/some/prefix"));
+    let mut parts = parts_at(&format!("s3://{bucket}/some/prefix"));
     parts.above = ABOVE;
     parts.service = [
         ("AWS_ENDPOINT_URL", address),
@@ -332,4 +332,97 @@ async fn a_service_that_speaks_s3_keeps_parts() {
         .unwrap();
     assert_eq!(stored.head.last, 1);
     away.close().await.unwrap();
+}
+
+/// With its task a part goes; what a crash has left without a task goes too, but not soon.
+#[tokio::test]
+async fn parts_go_with_their_task() {
+    let (store, folder) = open().await.unwrap();
+    let mut draft = filled(&store, "t").await;
+    store.append(draft.complete(9)).await.unwrap();
+    let kept_one = filled(&store, "stays").await;
+    let stray = folder.path().join("parts/f/fstray");
+    std::fs::create_dir_all(&stray).unwrap();
+    std::fs::write(stray.join("part"), "x").unwrap();
+    std::fs::write(stray.join("owner"), r#"["w","a","ada","not there"]"#).unwrap();
+    assert_eq!(kept(folder.path()).len(), 7);
+    let sweep = Sweep {
+        kind: SweepKind::Expire,
+        before: at(100),
+        from: None,
+        limit: 10,
+    };
+    let swept = store.sweep(sweep).await.unwrap();
+    assert_eq!(swept.tasks, [(draft.scope.clone(), draft.id())]);
+    assert_eq!(kept(folder.path()).len(), 4, "three and the stray");
+    for _ in 0..3 {
+        while store.reclaim().await.unwrap() {}
+    }
+    assert!(stray.join("part").exists(), "its task may be about to come");
+    tokio::time::pause();
+    tokio::time::advance(std::time::Duration::from_secs(3_601)).await;
+    tokio::time::resume();
+    while store.reclaim().await.unwrap() {}
+    assert!(!stray.join("part").exists() && !stray.join("owner").exists());
+    is_whole(&store, &kept_one).await;
+    store.close().await.unwrap();
+}
+
+/// Whoever takes tasks from here to elsewhere takes them whole.
+#[tokio::test]
+async fn tasks_move_with_their_parts() {
+    let (store, _folder) = open().await.unwrap();
+    let draft = filled(&store, "t").await;
+    let whole = store.export(None, 9).await.unwrap().pop().unwrap();
+    assert_eq!(*whole.task, draft.task);
+    let log = whole.log.as_ref().unwrap();
+    assert_eq!(log[0].response(), draft.log[0].response());
+    let (other, folder) = open().await.unwrap();
+    assert_eq!(other.import(whole).await.unwrap(), Imported::New);
+    is_whole(&other, &draft).await;
+    assert_eq!(kept(folder.path()).len(), 3);
+    for store in [store, other] {
+        store.close().await.unwrap();
+    }
+}
+
+/// A backup under way has the parts too, and a check looks at them.
+#[tokio::test]
+async fn copies_and_checks_know_of_parts() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("nuncio.db");
+    let store = open_url(path.to_str().unwrap(), OpenOptions::default()).await;
+    let store = store.unwrap();
+    let draft = filled(&store, "t").await;
+    let copy = folder.path().join("copy.db");
+    backup(&path, &copy).unwrap();
+    store.close().await.unwrap();
+    let report = check(&copy).unwrap();
+    assert_eq!((report.problems, report.parts_elsewhere), (Vec::new(), 0));
+    let elsewhere = folder.path().join("elsewhere");
+    std::fs::rename(folder.path().join("copy.db.parts"), &elsewhere).unwrap();
+    assert_eq!(check(&copy).unwrap().parts_elsewhere, 1);
+    std::fs::rename(&elsewhere, folder.path().join("copy.db.parts")).unwrap();
+
+    let restored = folder.path().join("other").join("nuncio.db");
+    assert_eq!(restore(&copy, &restored, false).unwrap().tasks, 1);
+    let store = open_url(restored.to_str().unwrap(), OpenOptions::default()).await;
+    let store = store.unwrap();
+    is_whole(&store, &draft).await;
+    store.close().await.unwrap();
+
+    let mut folders = vec![folder.path().join("copy.db.parts")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => std::fs::write(path, "something else").unwrap(),
+            }
+        }
+    }
+    let damaged = check(&copy).unwrap().problems;
+    assert_eq!(damaged, ["task t: a large part is not what was stored"]);
+    let refused = restore(&copy, folder.path().join("third.db"), false).unwrap_err();
+    assert!(refused.to_string().contains("damaged"), "{refused}");
 }

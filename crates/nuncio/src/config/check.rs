@@ -137,6 +137,17 @@ impl Found {
 
     fn store(&mut self, config: &Config) {
         self.wake_ups(config);
+        if let Some(place) = &config.store.parts
+            && !["file:", "s3://"]
+                .iter()
+                .any(|scheme| place.starts_with(scheme))
+        {
+            self.add(
+                "store.parts",
+                format!("\"{place}\" is no place for parts"),
+                "`file:PATH` or `s3://BUCKET/PREFIX`",
+            );
+        }
         let Some(url) = &config.store.url else { return };
         let known = url == "memory:"
             || url.strip_prefix("sqlite:").is_some_and(|p| !p.is_empty())

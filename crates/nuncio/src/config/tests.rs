@@ -337,6 +337,15 @@ fn wrong_configurations_are_refused_with_place_key_and_hint() {
             ),
         ),
         (
+            "[store]\nparts = \"gs://b\"\n".into(),
+            (
+                "n.toml:2",
+                "store.parts",
+                "no place for parts",
+                "s3://BUCKET",
+            ),
+        ),
+        (
             "[store]\nwake_ups = \"redis://h\"\n".into(),
             ("n.toml:2", "store.wake_ups", "no URL of NATS", "nats://"),
         ),

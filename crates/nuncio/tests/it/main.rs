@@ -26,6 +26,7 @@ mod interaction;
 mod keep;
 mod memorylake;
 mod packaging;
+mod parts;
 mod portable;
 mod postgres;
 mod push;
