@@ -34,6 +34,7 @@ pub use context::{EmitError, RunCx};
 pub use delivery::{Deliverer, DeliverySettings, TestCall, WebhookSigning};
 pub use engine::{Engine, Environment};
 pub use hosted::HostedAgent;
+pub use sealing::{Unopened, open_webhook_secrets};
 pub use settings::Settings;
 pub use sweep::Retention;
 pub use system::{RandomIds, SystemClock};

@@ -21,7 +21,21 @@ pub(crate) struct Sealer(RandomizedNonceKey);
 /// A sealed text that does not open: another key, another place, or damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a sealed secret does not open with the key of this server")]
-pub(crate) struct Unopened;
+pub struct Unopened;
+
+/// Opens the secrets of a stored webhook with the key of the server that sealed them, as
+/// [`Environment::token_key`](crate::Environment::token_key) has it: for a copy that another server
+/// is to seal anew. Secrets that are not sealed stay as they are.
+///
+/// # Errors
+/// [`Unopened`] for another key, and for a webhook of another task.
+pub fn open_webhook_secrets(
+    server_key: &[u8; 32],
+    scope: &Scope,
+    config: &mut TaskPushNotificationConfig,
+) -> Result<(), Unopened> {
+    Sealer::new(server_key).open(scope, config)
+}
 
 /// Shows nothing that is secret.
 impl fmt::Debug for Sealer {

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use nuncio_engine::{Unopened, open_webhook_secrets};
 use nuncio_protocol::{
     Event, StreamResponse, Task, TaskPushNotificationConfig, Timestamp, Version,
 };
@@ -87,8 +88,11 @@ struct WebhookLine {
 }
 
 impl TaskLine {
-    /// What is written of a task; secrets of webhooks only if asked for.
-    pub(super) fn of(whole: WholeTask, with_secrets: bool) -> Self {
+    /// What is written of a task; secrets of webhooks only if there is the key that opens them.
+    ///
+    /// # Errors
+    /// If it is another one.
+    pub(super) fn of(whole: WholeTask, secrets: Option<&[u8; 32]>) -> Result<Self, Unopened> {
         let WholeTask { scope, head, .. } = whole;
         let responses =
             |log: Vec<Event>| log.iter().map(|event| event.response().clone()).collect();
@@ -98,17 +102,17 @@ impl TaskLine {
         };
         let webhook = |row: PushConfigRow| {
             let mut config = row.webhook.config;
-            if !with_secrets {
-                config.token = None;
-                config.authentication = None;
+            match secrets {
+                Some(key) => open_webhook_secrets(key, &scope, &mut config)?,
+                None => (config.token, config.authentication) = (None, None),
             }
-            WebhookLine {
+            Ok(WebhookLine {
                 config,
                 version: row.webhook.version.as_str().to_owned(),
                 cursor: row.cursor,
-            }
+            })
         };
-        Self {
+        Ok(Self {
             workspace: scope.workspace.to_string(),
             agent: scope.agent.to_string(),
             caller: scope.caller.to_string(),
@@ -123,8 +127,12 @@ impl TaskLine {
             log: whole.log.map(responses),
             requests: whole.requests.into_iter().map(request).collect(),
             keys: whole.keys.into_iter().map(KeyLine::of).collect(),
-            webhooks: whole.webhooks.into_iter().map(webhook).collect(),
-        }
+            webhooks: whole
+                .webhooks
+                .into_iter()
+                .map(webhook)
+                .collect::<Result<_, _>>()?,
+        })
     }
 
     /// The task as a store takes it.

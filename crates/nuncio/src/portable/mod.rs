@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::arguments::{TaskExportArguments, TaskImportArguments};
 use crate::client::{Printer, Text, block_on};
 use crate::outcome::{Failure, Outcome, warn};
+use crate::serve::secrets;
 
 use line::{FORMAT, Footer, Header, TaskLine};
 
@@ -24,11 +25,15 @@ const PAGE: usize = 20;
 pub(crate) fn export(arguments: &TaskExportArguments) -> Outcome {
     let written = block_on(async {
         let store = open(&arguments.store, true).await?;
+        let secrets = match arguments.with_secrets {
+            true => Some(sealing_key(&arguments.store, &*store).await?),
+            false => None,
+        };
         let count = match &arguments.out {
             Some(path) => {
                 let file = make(path).map_err(|error| unwritten(path, &error))?;
                 let mut file = BufWriter::new(file);
-                let count = write_all(&*store, arguments.with_secrets, &mut file).await?;
+                let count = write_all(&*store, secrets.as_ref(), &mut file).await?;
                 let synced = file.into_inner().map_err(io::IntoInnerError::into_error);
                 let synced = synced.and_then(|file| file.sync_all());
                 synced.map_err(|error| unwritten(path, &error))?;
@@ -36,7 +41,7 @@ pub(crate) fn export(arguments: &TaskExportArguments) -> Outcome {
             }
             None => {
                 let mut out = BufWriter::new(io::stdout());
-                write_all(&*store, arguments.with_secrets, &mut out).await?
+                write_all(&*store, secrets.as_ref(), &mut out).await?
             }
         };
         store
@@ -48,7 +53,26 @@ pub(crate) fn export(arguments: &TaskExportArguments) -> Outcome {
     Ok(warn(&format!("exported {written} tasks\n"))?)
 }
 
-async fn write_all(store: &dyn Store, with_secrets: bool, out: &mut impl Write) -> Outcome<u64> {
+/// The key with which the server of a store has sealed the secrets of webhooks: in the store, if
+/// several servers share it, else in the folder of its file.
+async fn sealing_key(named: &str, store: &dyn Store) -> Outcome<[u8; 32]> {
+    let shared = store.shared_secret(secrets::fresh_key()?).await;
+    if let Some(key) = shared.map_err(|error| failed("read the secret of the store", &error))? {
+        return Ok(key);
+    }
+    let path = Path::new(named.strip_prefix("sqlite:").unwrap_or(named));
+    let folder = match path.is_dir() {
+        true => Some(path),
+        false => path.parent(),
+    };
+    secrets::known_token_key(folder.unwrap_or(Path::new("")))
+}
+
+async fn write_all(
+    store: &dyn Store,
+    secrets: Option<&[u8; 32]>,
+    out: &mut impl Write,
+) -> Outcome<u64> {
     let header = Header {
         nuncio_tasks: FORMAT,
         program: env!("CARGO_PKG_VERSION").to_owned(),
@@ -61,7 +85,11 @@ async fn write_all(store: &dyn Store, with_secrets: bool, out: &mut impl Write) 
         let Some(last) = page.last() else { break };
         after = Some(last.task.id.clone());
         for whole in page {
-            write_line(out, &TaskLine::of(whole, with_secrets))?;
+            let line = TaskLine::of(whole, secrets).map_err(|error| {
+                Failure::internal(format!("failed to export with secrets: {error}"))
+                    .hint("token.key in the data folder has to be that of the server")
+            })?;
+            write_line(out, &line)?;
             count += 1;
         }
     }

@@ -5,7 +5,7 @@ mod admission;
 mod agents;
 mod announce;
 mod push;
-mod secrets;
+pub(crate) mod secrets;
 mod supervisor;
 mod wiring;
 

@@ -24,6 +24,23 @@ pub(crate) fn token_key(folder: &Path) -> Outcome<[u8; 32]> {
     let path = folder.join(TOKEN_KEY);
     let shown = path.display();
     match fs::read(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let key = fresh_key()?;
+            make(&path, &key).map_err(|e| super::failed(&format!("write {shown}"), &e))?;
+            Ok(key)
+        }
+        _ => known_token_key(folder),
+    }
+}
+
+/// As [`token_key`], without making one.
+///
+/// # Errors
+/// If there is no such file, or it is not ours.
+pub(crate) fn known_token_key(folder: &Path) -> Outcome<[u8; 32]> {
+    let path = folder.join(TOKEN_KEY);
+    let shown = path.display();
+    match fs::read(&path) {
         Ok(bytes) => bytes.try_into().map_err(|_| {
             Failure::internal(format!(
                 "failed to read {shown}: it is not a key of 32 bytes"
@@ -33,11 +50,6 @@ pub(crate) fn token_key(folder: &Path) -> Outcome<[u8; 32]> {
                  the secrets of webhooks registered before cannot be read",
             )
         }),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let key = fresh_key()?;
-            make(&path, &key).map_err(|e| super::failed(&format!("write {shown}"), &e))?;
-            Ok(key)
-        }
         Err(error) => Err(super::failed(&format!("read {shown}"), &error)),
     }
 }

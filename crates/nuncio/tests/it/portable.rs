@@ -60,6 +60,11 @@ fn tasks_move_with_logs_keys_and_webhooks() {
     );
     let secret = exported(folder, &["--with-secrets"]);
     assert!(secret.contains("hush-token") && secret.contains("hush-credentials"));
+    std::fs::rename(folder.join("nuncio-data/token.key"), folder.join("k")).unwrap();
+    let words = ["task", "export", "nuncio-data", "--with-secrets"];
+    let without = said(folder, &words, "").exits(1);
+    assert!(without.err.contains("token.key"), "{without:?}");
+    std::fs::rename(folder.join("k"), folder.join("nuncio-data/token.key")).unwrap();
     said(
         folder,
         &["task", "export", "nuncio-data", "--out", "t.jsonl"],
