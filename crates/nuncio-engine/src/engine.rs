@@ -126,7 +126,7 @@ impl Engine {
     /// [`StoreError`] if the store cannot be read or written.
     pub async fn recover(&self) -> Result<usize, StoreError> {
         let claim = if self.core.shared {
-            Claim::Expired
+            self.core.expired()
         } else {
             Claim::AllOthers
         };
@@ -153,7 +153,7 @@ impl Engine {
                 tracing::warn!(%error, "leases are not renewed");
                 continue;
             }
-            if let Err(error) = self.core.recover(Claim::Expired).await {
+            if let Err(error) = self.core.recover(self.core.expired()).await {
                 tracing::warn!(%error, "expired runs are not taken up");
             }
             if let Err(error) = self.core.let_strays_go(&mut strays).await {

@@ -24,7 +24,7 @@ impl Core {
             if self.is_draining() {
                 return Ok(taken);
             }
-            let claimed = self.store.claim_expired(self.lease(), claim, CLAIM).await?;
+            let claimed = self.claimed(claim.clone()).await?;
             let count = claimed.len();
             for run in claimed {
                 self.take_up(run).await?;
@@ -33,6 +33,18 @@ impl Core {
             if count < CLAIM {
                 return Ok(taken);
             }
+        }
+    }
+
+    async fn claimed(&self, claim: Claim) -> Result<Vec<ClaimedRun>, StoreError> {
+        self.store.claim_expired(self.lease(), claim, CLAIM).await
+    }
+
+    /// Runs whose lease is over; where other processes may host other agents, of those hosted here.
+    pub(crate) fn expired(&self) -> Claim {
+        match self.shared {
+            true => Claim::ExpiredOf(self.agents.read().keys().cloned().collect()),
+            false => Claim::Expired,
         }
     }
 

@@ -48,13 +48,26 @@ pub struct Lease {
 }
 
 /// Which runs to claim; never those that the claiming owner holds itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claim {
     /// Those that nobody holds, and those whose lease is over.
     Expired,
+    /// As [`Claim::Expired`], of these agents only: for a process beside others that host other
+    /// agents.
+    ExpiredOf(Arc<[AgentId]>),
     /// Those that anybody else holds too. For a process that has the store to itself: whatever
     /// holds them is gone.
     AllOthers,
+}
+
+impl Claim {
+    /// The agents whose runs are meant; all if `None`.
+    pub(crate) fn agents(&self) -> Option<&[AgentId]> {
+        match self {
+            Self::ExpiredOf(agents) => Some(agents),
+            Self::Expired | Self::AllOthers => None,
+        }
+    }
 }
 
 /// A task to be stored for the first time.

@@ -10,7 +10,7 @@ use nuncio_protocol::{
     AgentService as _, CancelTaskRequest, ErrorKind, Event, StreamResponse, SubscribeToTaskRequest,
     Task, TaskState,
 };
-use nuncio_store::MemoryStore;
+use nuncio_store::{MemoryStore, Store as _};
 use nuncio_testkit::{
     Bed, Behaviour, FaultyStore, TestAgent, artifact_text, call, send, sent_task, text_message,
 };
@@ -188,6 +188,33 @@ async fn a_question_is_answered_once() {
             "{stored:?}"
         );
     }
+}
+
+/// A process claims no runs of agents that it does not host: whoever does takes them over at once,
+/// as the second attempt.
+#[tokio::test(start_paused = true)]
+async fn a_process_leaves_the_agents_of_others_alone() {
+    let database = MemoryStore::default();
+    let gone = replica(
+        &database,
+        TestAgent::new(Behaviour::Slow(1_000)).resumable(),
+    );
+    let task = gone.bed.start("m1", "go").await;
+    a_moment().await;
+    gone.store.refuse_writes(true);
+    let stranger = replica(&database, TestAgent::named("another", Behaviour::Echo));
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let scope = gone.bed.scope("alice");
+    let stored = stranger.store.load(&scope, &task.id).await.unwrap();
+    let head = stored.unwrap().head;
+    assert_eq!((head.attempt, head.epoch), (1, 1), "nobody has claimed it");
+    let heir = replica(&database, TestAgent::new(Behaviour::Echo).resumable());
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(
+        heir.bed.task(&task.id).await.status.state,
+        TaskState::Completed
+    );
+    assert_eq!(*heir.bed.trace.attempts.lock(), [2]);
 }
 
 /// P7, R10: a frozen process loses its task to another one, where it goes on for all who follow it;

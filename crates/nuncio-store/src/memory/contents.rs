@@ -174,13 +174,18 @@ impl Contents {
     pub(super) fn claim(
         &mut self,
         lease: &Lease,
-        claim: Claim,
+        claim: &Claim,
         limit: usize,
     ) -> Vec<(Scope, TaskId)> {
         let now = Instant::now();
         let expired: Vec<(Scope, TaskId)> = self
             .scopes
             .iter()
+            .filter(|lists| {
+                claim
+                    .agents()
+                    .is_none_or(|of| of.contains(&lists.scope.agent))
+            })
             .flat_map(|lists| lists.running().map(move |task| (&lists.scope, task)))
             .filter(|(_, task)| self.may_claim(task, lease, claim, now))
             .take(limit)
@@ -196,7 +201,7 @@ impl Contents {
         expired
     }
 
-    fn may_claim(&self, task: &TaskId, lease: &Lease, claim: Claim, now: Instant) -> bool {
+    fn may_claim(&self, task: &TaskId, lease: &Lease, claim: &Claim, now: Instant) -> bool {
         let Some(entry) = self.tasks.get(task) else {
             return false;
         };
@@ -205,7 +210,7 @@ impl Contents {
         };
         let renewed = self.renewed.get(owner);
         let is_over = entry.leased_until <= now && renewed.is_none_or(|until| *until <= now);
-        *owner != lease.owner && (is_over || claim == Claim::AllOthers)
+        *owner != lease.owner && (is_over || *claim == Claim::AllOthers)
     }
 
     pub(super) fn renew(&mut self, lease: Lease) {

@@ -170,7 +170,7 @@ impl MemoryStore {
     fn claim_now(
         &self,
         lease: &Lease,
-        claim: Claim,
+        claim: &Claim,
         limit: usize,
     ) -> Result<Vec<ClaimedRun>, StoreError> {
         let claimed = self.write()?.claim(lease, claim, limit);
@@ -289,7 +289,7 @@ impl Store for MemoryStore {
         claim: Claim,
         limit: usize,
     ) -> StoreFuture<'_, Vec<ClaimedRun>> {
-        at_once(self.claim_now(&lease, claim, limit))
+        at_once(self.claim_now(&lease, &claim, limit))
     }
 
     fn renew(&self, lease: Lease) -> StoreFuture<'_, ()> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use nuncio_protocol::TaskId;
 
 use super::link::Links;
-use super::rows::{column, number, original, scope};
+use super::rows::{column, number, original, scope, stored};
 use crate::{Claim, HeldRun, Lease, StoreError};
 
 /// Ten years: who leases for longer leases for good.
@@ -34,7 +34,7 @@ pub(super) struct Claimed {
 pub(super) async fn claim(
     links: &Links,
     lease: &Lease,
-    claim: Claim,
+    claim: &Claim,
     limit: usize,
 ) -> Result<Vec<Claimed>, StoreError> {
     let sql = "WITH clock AS MATERIALIZED (SELECT clock_timestamp() AS now),
@@ -47,6 +47,8 @@ pub(super) async fn claim(
                            AND NOT EXISTS (SELECT FROM nuncio.owners o
                                 WHERE o.owner = t.lease_owner
                                   AND o.until > (SELECT now FROM clock))))
+              AND ($5::text[] IS NULL OR EXISTS (SELECT FROM nuncio.scopes s
+                   WHERE s.number = t.scope AND s.agent = ANY ($5)))
             LIMIT $4 FOR UPDATE SKIP LOCKED
         ), gone AS (
             DELETE FROM nuncio.owners WHERE owner IN (
@@ -59,10 +61,17 @@ pub(super) async fn claim(
             lease_until = (SELECT now FROM clock) + $2::bigint * interval '1 millisecond'
         FROM found WHERE t.number = found.number
         RETURNING t.number, t.id, t.epoch";
-    let all = claim == Claim::AllOthers;
+    let all = *claim == Claim::AllOthers;
+    let agents = claim.agents().map(|agents| {
+        let names = agents.iter().map(|agent| stored(agent.as_str()));
+        names.collect::<Vec<_>>()
+    });
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let rows = links
-        .write(sql, &[&&*lease.owner, &term_ms(lease), &all, &limit])
+        .write(
+            sql,
+            &[&&*lease.owner, &term_ms(lease), &all, &limit, &agents],
+        )
         .await?;
     let claimed = |row| {
         Ok(Claimed {

@@ -201,7 +201,7 @@ impl Store for PostgresStore {
         limit: usize,
     ) -> StoreFuture<'_, Vec<ClaimedRun>> {
         Box::pin(async move {
-            let claimed = lease::claim(&self.side, &lease, claim, limit).await?;
+            let claimed = lease::claim(&self.side, &lease, &claim, limit).await?;
             for Claimed { id, .. } in &claimed {
                 self.feed.tell(id.as_str());
             }

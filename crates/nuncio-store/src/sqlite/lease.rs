@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use nuncio_protocol::AgentId;
 use rusqlite::{Connection, params};
 
 use super::batch::{Batch, Write};
@@ -54,11 +55,13 @@ pub(super) struct Claimed {
 /// Runs without a lease, and those of others whose lease and whose owner's last word are over.
 const EXPIRED: &str = "
     SELECT tasks.number FROM tasks INDEXED BY tasks_by_state
+    JOIN scopes ON scopes.number = tasks.scope
     LEFT JOIN owners ON owners.owner = tasks.lease_owner
     WHERE tasks.state IN (1, 2) AND tasks.state <> 3
       AND (tasks.lease_owner IS NULL
            OR tasks.lease_owner <> ?3 AND tasks.lease_until_ms <= ?1
               AND (owners.until_ms IS NULL OR owners.until_ms <= ?1))
+      AND (?4 IS NULL OR scopes.agent IN (SELECT value FROM json_each(?4)))
     LIMIT ?2";
 
 impl Write for ClaimRuns {
@@ -66,15 +69,21 @@ impl Write for ClaimRuns {
 
     fn apply(&self, batch: &mut Batch<'_>) -> Result<Vec<Claimed>, Failure> {
         let over = match self.claim {
-            Claim::Expired => batch.now_ms(),
+            Claim::Expired | Claim::ExpiredOf(_) => batch.now_ms(),
             Claim::AllOthers => i64::MAX,
         };
         let owner = &*self.lease.owner;
         let limit = i64::try_from(self.limit).unwrap_or(i64::MAX);
+        let agents = self.claim.agents().map(|agents| {
+            let names: Vec<&str> = agents.iter().map(AgentId::as_str).collect();
+            serde_json::json!(names).to_string()
+        });
         let expired = batch
             .connection
             .prepare_cached(EXPIRED)?
-            .query_map(params![over, limit, owner], |row| row.get::<_, i64>(0))?
+            .query_map(params![over, limit, owner, agents], |row| {
+                row.get::<_, i64>(0)
+            })?
             .collect::<rusqlite::Result<Vec<_>>>()?;
         let mut take = batch.connection.prepare_cached(
             "UPDATE tasks SET epoch = epoch + 1, attempt = attempt + 1, lease_owner = ?2, lease_until_ms = ?3

@@ -34,6 +34,25 @@ pub(crate) async fn a_live_lease_is_not_claimed(store: &Shared) {
     assert!(expired(store, "second").await.is_empty());
 }
 
+pub(crate) async fn runs_of_the_agents_asked_for_are_claimed(store: &Shared) {
+    for agent in ["one", "two", "three"] {
+        let mut draft = Draft::new("ada", agent, 0);
+        draft.scope.agent = agent.into();
+        store.create(draft.create_lapsed()).await.unwrap();
+        let mut orphan = Draft::new("ada", &format!("orphan of {agent}"), 0);
+        orphan.scope.agent = agent.into();
+        let mut orphan = orphan.create();
+        orphan.lease = None;
+        store.create(orphan).await.unwrap();
+    }
+    let of = |agents: &[&str]| Claim::ExpiredOf(agents.iter().map(|&agent| agent.into()).collect());
+    let got = claimed(store, of(&["one", "nobody's", "three"]), "second").await;
+    let got: Vec<_> = got.iter().map(|(task, _)| task.as_str()).collect();
+    assert_eq!(got, ["one", "orphan of one", "orphan of three", "three"]);
+    assert!(claimed(store, of(&[]), "third").await.is_empty());
+    assert_eq!(expired(store, "third").await.len(), 2);
+}
+
 pub(crate) async fn an_expired_run_is_claimed_once(store: &Shared) {
     let mut submitted = Draft::new("ada", "submitted", 0);
     store.create(submitted.create_lapsed()).await.unwrap();

@@ -38,6 +38,7 @@ macro_rules! contract {
             leases::a_live_lease_is_not_claimed,
             leases::an_expired_run_is_claimed_once,
             leases::nobody_claims_its_own_runs,
+            leases::runs_of_the_agents_asked_for_are_claimed,
             leases::a_sole_owner_claims_what_others_hold,
             leases::a_late_renewal_brings_nothing_back,
             leases::what_does_not_run_is_not_claimed,
