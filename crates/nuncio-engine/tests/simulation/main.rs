@@ -11,12 +11,19 @@ mod chance;
 mod check;
 mod client;
 mod deliveries;
+#[path = "../../../nuncio/tests/reliability/report.rs"]
+#[expect(
+    dead_code,
+    reason = "shared with the tests of the binary, which use all of it"
+)]
+mod report;
 mod wire;
 mod world;
 
 use std::time::Duration;
 
 use chance::Chance;
+use report::Report;
 use world::World;
 
 /// How long faults go on, in simulated time.
@@ -64,12 +71,15 @@ fn r20_no_seed_breaks_a_promise() {
         Some(seed) => seed..seed + 1,
         None => 0..number("NUNCIO_SEEDS").unwrap_or(500),
     };
+    let mut report = Report::new("simulation", "R20");
+    report.set("seeds", seeds.end - seeds.start);
     for seed in seeds {
         if let Err(broken) = std::panic::catch_unwind(|| live_through(seed)) {
             eprintln!("seed {seed} breaks a promise: NUNCIO_SEED={seed} shows it again");
             std::panic::resume_unwind(broken);
         }
     }
+    report.passed();
 }
 
 #[test]

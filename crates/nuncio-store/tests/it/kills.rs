@@ -9,6 +9,7 @@ use nuncio_store::{SqliteOptions, SqliteStore, Store, StoreError, Synchronous, c
 use tempfile::TempDir;
 
 use crate::draft::{Draft, key, scope};
+use crate::report::Report;
 
 const KILLS: usize = 10;
 const TASKS_BEFORE_KILL: usize = 60;
@@ -74,19 +75,26 @@ async fn a_kill_loses_nothing_that_was_answered() {
 /// R04: unsynced writes are gone, but for some pages that came early.
 #[tokio::test]
 async fn r04_a_power_loss_loses_nothing_that_was_answered() {
+    let mut report = Report::new("power-losses", "R04");
     let disk = disk_that_forgets();
     let folder = TempDir::new().unwrap();
+    let mut answered = 0;
     for round in 0..power_losses() {
         let writer = Writer::plain(&folder).on(&disk, round);
         let told = writer.tell_until_killed(20 + round % 40);
         let lost = lost(&folder.path().join("nuncio.db"), &told).await;
         assert_eq!(lost, [""; 0], "after power loss {round}");
+        answered += told.len();
     }
+    report.set("power_losses", power_losses());
+    report.set("writes_answered", answered);
+    report.passed();
 }
 
 /// R04, the guard: with commits that are not synced the same test would fail.
 #[tokio::test]
 async fn without_syncs_a_power_loss_loses_something() {
+    let mut report = Report::new("power-losses-without-sync", "R04");
     let disk = disk_that_forgets();
     let folder = TempDir::new().unwrap();
     for round in 0..POWER_LOSSES {
@@ -97,6 +105,8 @@ async fn without_syncs_a_power_loss_loses_something() {
             .await
             .is_empty()
         {
+            report.set("lost_something_after", round + 1);
+            report.passed();
             return;
         }
     }

@@ -13,4 +13,10 @@ mod nats;
 mod parts;
 mod postgres;
 mod postgres_upkeep;
+#[path = "../../../nuncio/tests/reliability/report.rs"]
+#[expect(
+    dead_code,
+    reason = "shared with the tests of the binary, which use all of it"
+)]
+mod report;
 mod sqlite;

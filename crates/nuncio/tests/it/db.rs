@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::report::Report;
 use crate::support::{Said, Server, exchange, nuncio, run};
 
 fn said(folder: &Path, words: &[&str]) -> Said {
@@ -28,6 +29,7 @@ fn sent(url: &str, id: &str) -> String {
 /// R26: a backup under load is restored elsewhere and holds all that was acknowledged before it.
 #[test]
 fn r26_a_backup_under_load_is_restored_elsewhere() {
+    let mut report = Report::new("backup", "R26");
     let server = Server::echo();
     let acknowledged = Arc::new(Mutex::new(Vec::new()));
     let stop = Arc::new(AtomicBool::new(false));
@@ -78,6 +80,9 @@ fn r26_a_backup_under_load_is_restored_elsewhere() {
         let state = &answer.json()["status"]["state"];
         assert_eq!(state, "TASK_STATE_COMPLETED", "{task}");
     }
+    report.set("acknowledged_before", before.len());
+    report.set("acknowledged_meanwhile", during - before.len());
+    report.passed();
 }
 
 fn with_a_task() -> TempDir {

@@ -11,6 +11,7 @@ use serde_json::json;
 use tokio::runtime::Runtime;
 
 use crate::push::{config, push, send, shown, until};
+use crate::report::Report;
 use crate::support::{Server, exchange};
 
 const KILLS: usize = 20;
@@ -123,6 +124,7 @@ fn restart(server: Server) -> Server {
 /// if the server was killed before it knew.
 #[test]
 fn r13_every_event_arrives_in_order_through_failures_and_kills() {
+    let mut report = Report::new("webhooks", "R13");
     let runtime = runtime();
     let moody = runtime.block_on(Moody::start());
     let mut server = Server::configured(&config("timeout_seconds = 1"));
@@ -166,10 +168,12 @@ fn r13_every_event_arrives_in_order_through_failures_and_kills() {
         .iter()
         .filter(|one| !is_taken(one))
         .count();
-    println!(
-        "{} calls, {failures} failed, {repeated} were repetitions",
-        moody.count()
-    );
+    report.set("tasks", tasks.len());
+    report.set("kills", KILLS);
+    report.set("calls", moody.count());
+    report.set("calls_that_failed", failures);
+    report.set("calls_that_were_repetitions", repeated);
+    report.passed();
 }
 
 fn is_taken(one: &Taken) -> bool {

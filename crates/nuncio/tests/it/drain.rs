@@ -11,6 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 
+use crate::report::Report;
 use crate::support::{Server, exchange};
 
 const CONNECTIONS: usize = 50;
@@ -205,6 +206,7 @@ async fn notice(address: &str) {
 
 #[test]
 fn r14_a_planned_restart_refuses_cleanly_and_loses_nothing() {
+    let mut report = Report::new("drain", "R14");
     let mut server = Server::configured(CONFIG);
     let address = server.url.trim_start_matches("http://").to_owned();
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -264,6 +266,10 @@ fn r14_a_planned_restart_refuses_cleanly_and_loses_nothing() {
     let path = folder.path().join("nuncio.toml");
     let server = Server::start_in(folder, &["--config".as_ref(), path.as_os_str()]);
     runtime.block_on(everything_is_there(&server, &sent, &followed));
+    report.set("streams", followed.len());
+    report.set("sends", sent.len());
+    report.set("clean_refusals", refused);
+    report.passed();
 }
 
 /// After the restart: each acknowledged send has its task, each refused one may be sent again, and

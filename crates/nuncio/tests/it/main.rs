@@ -30,6 +30,12 @@ mod parts;
 mod portable;
 mod postgres;
 mod push;
+#[path = "../reliability/report.rs"]
+#[expect(
+    dead_code,
+    reason = "shared with the tests of reliability, which use all of it"
+)]
+mod report;
 mod retention;
 mod secure;
 mod send;

@@ -13,6 +13,7 @@ mod database;
 mod databases;
 mod faults;
 mod freezes;
+mod idle;
 mod kills;
 mod load;
 mod proxy;
