@@ -53,7 +53,7 @@ pub struct Settings {
     pub drain_timeout: Duration,
     /// How long a stream stays silent before a comment is sent; 15 s.
     pub heartbeat: Duration,
-    /// Streams open at once for one caller; 100. All anonymous callers count as one.
+    /// Streams open at once for one caller; 100. Anonymous callers of one address count as one.
     pub max_streams_per_caller: usize,
     /// Sends waiting for their task at once for one caller; 1,000.
     pub max_blocking_sends_per_caller: usize,

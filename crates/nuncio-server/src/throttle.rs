@@ -55,7 +55,7 @@ impl Throttle {
     }
 }
 
-fn network(peer: IpAddr) -> IpAddr {
+pub(crate) fn network(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V6(address) => {
             let prefix = address.to_bits() & (u128::MAX << 64);

@@ -8,6 +8,7 @@ mod tokens;
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::Hash;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use subtle::ConstantTimeEq;
 
 use crate::admission::{Usage, exhausted};
 use crate::failure::{CHALLENGE, Failure};
-use crate::throttle::Throttle;
+use crate::throttle::{Throttle, network};
 
 use presented::Presented;
 pub use schemes::TokenSource;
@@ -29,8 +30,8 @@ use tokens::Refused;
 pub use tokens::{InvalidKeySet, TokenRules};
 
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
-/// Callers of tokens whose usage is kept at once.
-const MAX_TOKEN_CALLERS: usize = 10_000;
+/// Callers of tokens, and addresses of anonymous callers, whose usage is kept at once.
+const MAX_USAGES: usize = 10_000;
 
 /// A key that callers present; only its SHA-256 is known here.
 #[derive(Clone)]
@@ -123,7 +124,9 @@ pub struct Authenticator {
     places: Vec<KeyPlace>,
     basic: bool,
     tokens: Option<(TokenRules, TokenSource)>,
-    token_usage: Mutex<HashMap<Caller, Arc<Usage>>>,
+    token_usage: Usages<Caller>,
+    /// By the address they come from.
+    anonymous_usage: Usages<IpAddr>,
     anonymous: Option<Known>,
     failures: Throttle,
 }
@@ -168,7 +171,8 @@ impl Authenticator {
             places: vec![KeyPlace::Header(X_API_KEY)],
             basic: false,
             tokens: None,
-            token_usage: Mutex::default(),
+            token_usage: Usages::default(),
+            anonymous_usage: Usages::default(),
             anonymous: None,
             failures: Throttle::default(),
         }
@@ -251,7 +255,7 @@ impl Authenticator {
         now: impl Fn() -> Timestamp,
     ) -> Result<Admitted, Failure> {
         let presented = match Presented::of(parts, &self.places, self.basic) {
-            Presented::Nothing => return self.without_secret(parts, &now),
+            Presented::Nothing => return self.without_secret(parts, client, &now),
             other => other,
         };
         if let Some(client) = client
@@ -278,6 +282,7 @@ impl Authenticator {
     fn without_secret(
         &self,
         parts: &Parts,
+        client: Option<IpAddr>,
         now: &impl Fn() -> Timestamp,
     ) -> Result<Admitted, Failure> {
         let shown = parts.extensions.get::<ClientCertificate>();
@@ -285,7 +290,10 @@ impl Authenticator {
         if let Some(known) = known.filter(|known| known.is_valid(now)) {
             return Ok(known.admitted(false));
         }
-        let anonymous = self.anonymous.as_ref().map(|known| known.admitted(true));
+        let mut anonymous = self.anonymous.as_ref().map(|known| known.admitted(true));
+        if let (Some(admitted), Some(client)) = (&mut anonymous, client) {
+            admitted.usage = self.anonymous_usage.of(&network(client));
+        }
         anonymous.ok_or_else(|| self.unauthenticated("no credential was sent", ""))
     }
 
@@ -311,21 +319,12 @@ impl Authenticator {
             .ok_or(Refused::Invalid)?;
         let accepted = rules.accept(&secret, now())?;
         Ok(Admitted {
-            usage: self.usage_of(&accepted.caller),
+            usage: self.token_usage.of(&accepted.caller),
             caller: accepted.caller,
             anonymous: false,
             admin: false,
             expires: Some(accepted.expires),
         })
-    }
-
-    /// What a caller of tokens has going on; with very many of them the idle ones are forgotten.
-    fn usage_of(&self, caller: &Caller) -> Arc<Usage> {
-        let mut usages = self.token_usage.lock();
-        if usages.len() >= MAX_TOKEN_CALLERS && !usages.contains_key(caller) {
-            usages.retain(|_, usage| Arc::strong_count(usage) > 1);
-        }
-        Arc::clone(usages.entry(caller.clone()).or_default())
     }
 
     fn find(&self, key: &[u8]) -> Option<&Known> {
@@ -346,6 +345,27 @@ impl Authenticator {
             failure = failure.with_header(WWW_AUTHENTICATE, challenge);
         }
         failure
+    }
+}
+
+/// What callers have going on that are known when they come.
+#[derive(Debug)]
+struct Usages<K>(Mutex<HashMap<K, Arc<Usage>>>);
+
+impl<K> Default for Usages<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K: Clone + Eq + Hash> Usages<K> {
+    /// What one of them has going on; with very many of them the idle ones are forgotten.
+    fn of(&self, caller: &K) -> Arc<Usage> {
+        let mut usages = self.0.lock();
+        if usages.len() >= MAX_USAGES && !usages.contains_key(caller) {
+            usages.retain(|_, usage| Arc::strong_count(usage) > 1);
+        }
+        Arc::clone(usages.entry(caller.clone()).or_default())
     }
 }
 

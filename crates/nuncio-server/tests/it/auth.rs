@@ -5,7 +5,9 @@ use std::time::Duration;
 use jsonwebtoken::{Algorithm, EncodingKey, Header, encode};
 use nuncio_protocol::signing::{self, SigningKey};
 use nuncio_protocol::{OAuthFlows, OperationKind, Timestamp, Version, dialect};
-use nuncio_server::{ApiKey, Authenticator, InvalidDigest, KeyPlace, TokenRules, TokenSource};
+use nuncio_server::{
+    ApiKey, Authenticator, InvalidDigest, KeyPlace, RateLimit, TokenRules, TokenSource,
+};
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, Headers, Served, Setup, rpc, sha256};
@@ -276,6 +278,56 @@ async fn guessing_is_slowed_down() {
         "one network"
     );
     assert_eq!(ask("2001:db9::1", "", "k").await.status(), 200);
+}
+
+/// BR-181: callers without a credential have a bucket for each address, behind a trusted proxy for
+/// the one it tells; callers with a key have one for the caller, wherever they are.
+#[tokio::test(start_paused = true)]
+async fn br_181_each_caller_has_a_rate_of_its_own() {
+    let mut setup = Setup::default();
+    setup.authenticator =
+        Authenticator::with_keys([key("a", "alice"), key("b", "bob")]).allow_anonymous();
+    setup.settings.trusted_proxies = vec!["10.0.0.0/8".parse().unwrap()];
+    setup.settings.rate_limit = Some(RateLimit {
+        per_second: 0.5,
+        burst: 2,
+    });
+    let (server, _fake) = setup.build();
+    let ask = async |peer: &str, from: &str, secret: Option<&str>| {
+        let mut request = http::Request::get("/tasks").header("X-Forwarded-For", from);
+        if let Some(secret) = secret {
+            request = request.header("X-API-Key", secret);
+        }
+        let request = request
+            .body(http_body_util::Empty::<bytes::Bytes>::new())
+            .unwrap();
+        let reply = server.handle(request, Some(peer.parse().unwrap())).await;
+        let wait = reply.headers().get("retry-after").cloned();
+        let wait = wait.map_or(0, |wait| wait.to_str().unwrap().parse().unwrap());
+        (reply.status().as_u16(), wait)
+    };
+    for (peer, from, secret, other_peer, other_from, other_secret) in [
+        ("192.0.2.1", "", None, "192.0.2.2", "", None),
+        ("10.0.0.1", "192.0.2.3", None, "10.0.0.1", "192.0.2.4", None),
+        ("2001:db8::1", "", None, "2001:db9::1", "", None),
+        ("192.0.2.5", "", Some("a"), "192.0.2.5", "", Some("b")),
+    ] {
+        for _ in 0..2 {
+            assert_eq!(ask(peer, from, secret).await, (200, 0), "{peer} {from}");
+        }
+        assert_eq!(ask(peer, from, secret).await, (429, 2), "{peer} {from}");
+        let other = ask(other_peer, other_from, other_secret).await;
+        assert_eq!(other, (200, 0), "{other_peer} {other_from}");
+    }
+    assert_eq!(
+        ask("192.0.2.1", "203.0.113.1", None).await.0,
+        429,
+        "told by nobody trusted"
+    );
+    assert_eq!(ask("2001:db8::2", "", None).await.0, 429, "one network");
+    assert_eq!(ask("192.0.2.99", "", Some("a")).await.0, 429, "one caller");
+    tokio::time::advance(Duration::from_secs(2)).await;
+    assert_eq!(ask("192.0.2.1", "", None).await, (200, 0));
 }
 
 /// AUTH-07: only digests are configured, and only well-formed ones; a key is never shown.

@@ -133,6 +133,8 @@ impl Found {
         );
         let streams = server.max_streams_per_caller as u64;
         self.range("server.max_streams_per_caller", streams, 1..=1_000_000);
+        let burst = u64::from(server.request_burst);
+        self.range("server.request_burst", burst, 1..=1_000_000);
     }
 
     fn store(&mut self, config: &Config) {

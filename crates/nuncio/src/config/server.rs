@@ -61,6 +61,11 @@ pub(crate) struct ServerConfig {
     pub(crate) card_max_age_seconds: u64,
     /// Streams open at once for one caller.
     pub(crate) max_streams_per_caller: usize,
+    /// Operations a second that one caller may start in the long run; 0 for any number. Callers
+    /// without a credential count by their address.
+    pub(crate) requests_per_second: u32,
+    /// Operations that one caller may start at once after a pause.
+    pub(crate) request_burst: u32,
     /// The agent that is also served at `/`; the first one if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) default_agent: Option<String>,
@@ -90,6 +95,8 @@ impl Default for ServerConfig {
             card_key: None,
             card_max_age_seconds: 300,
             max_streams_per_caller: 100,
+            requests_per_second: 0,
+            request_burst: 100,
             default_agent: None,
         }
     }

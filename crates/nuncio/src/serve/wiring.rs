@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nuncio_egress::Egress;
 use nuncio_engine::{Deliverer, Engine, Environment, RandomIds, SystemClock, WebhookSigning};
-use nuncio_server::{ReadinessCheck, Server, Settings, Workers};
+use nuncio_server::{RateLimit, ReadinessCheck, Server, Settings, Workers};
 use nuncio_store::{OpenOptions, Store, StoreError, is_shared, shown_url};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -295,6 +295,10 @@ fn settings(config: &Config) -> Outcome<Settings> {
     settings.keep_alive = Duration::from_secs(server.keep_alive_seconds);
     settings.card_max_age = Duration::from_secs(server.card_max_age_seconds);
     settings.max_streams_per_caller = server.max_streams_per_caller;
+    settings.rate_limit = (server.requests_per_second > 0).then(|| RateLimit {
+        per_second: server.requests_per_second.into(),
+        burst: server.request_burst,
+    });
     settings.drain_timeout = Duration::from_secs(server.drain_seconds.clamp(1, 10));
     settings.tls = server.tls.as_ref().map(admission::tls).transpose()?;
     settings.card_key = server
