@@ -37,13 +37,14 @@ id = "flood"
 kind = "script"
 resumable = true
 rules = [{{ otherwise = true, steps = [{{ repeat = {{ times = {events}, steps = [
-    {{ status = "one more" }}, {{ wait_ms = {pace} }},
+    {{ text = "x" }}, {{ wait_ms = {pace} }},
 ] }} }}] }}]
 "#
     );
     let folder = tempfile::tempdir().unwrap();
     let configs = [config.clone(), config.clone(), config];
-    let lives = 300..count(2_000, 10_000) as u64;
+    // Whoever comes back is sent the task as of its position first.
+    let lives = count(300, 3_000) as u64..count(2_000, 60_000) as u64;
     let url = database.url();
     let mut fleet = Fleet::start(folder.path(), &url, &configs, Some(lives)).await;
     let (status, reply) = send(fleet.addresses()[0], "flood", "go").unwrap();
