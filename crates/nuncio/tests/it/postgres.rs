@@ -50,6 +50,22 @@ fn servers_share_a_database() {
     }
 }
 
+/// `store.wake_ups` is where the server goes with what it has to tell.
+#[test]
+fn wake_ups_go_where_the_configuration_says() {
+    let Some((_runtime, database)) = a_database() else {
+        return;
+    };
+    let nats = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    nats.set_nonblocking(true).unwrap();
+    let (url, address) = (database.url(), nats.local_addr().unwrap());
+    let store = format!("[store]\nurl = \"{url}\"\nwake_ups = \"nats://{address}\"\n");
+    let server = Server::configured(&store);
+    crate::support::until(|| nats.accept().is_ok());
+    // It says nothing, and the server does without it.
+    server.send(&["hello"]).exits(0);
+}
+
 /// A database that is not there ends the start with a reason, in which no password stands.
 #[test]
 fn a_database_that_is_not_there_is_told() {

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::support::{self, Server, nuncio, run};
+use crate::support::{self, Server, exchange, nuncio, run};
 
 /// The status of a plain GET.
 fn status(url: &str, path: &str) -> Option<u16> {
@@ -19,6 +19,18 @@ fn status(url: &str, path: &str) -> Option<u16> {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;
     answer.split(' ').nth(1)?.parse().ok()
+}
+
+/// `server.requests_per_second` and `server.request_burst`, by the address of those without a key.
+#[test]
+fn a_rate_is_as_the_configuration_says() {
+    let config = "[server]\nrequests_per_second = 1\nrequest_burst = 3\n";
+    let server = Server::configured(config);
+    let ask = || exchange(&server.url, "GET", "/tasks", &[], "");
+    let mut statuses: Vec<_> = (0..20).map(|_| ask().status).collect();
+    assert_eq!(statuses[..3], [200; 3], "{statuses:?}");
+    statuses.dedup();
+    assert!(statuses.contains(&429), "{statuses:?}");
 }
 
 #[test]
