@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use nuncio_protocol::{
-    A2aError, Call, ContextId, ErrorKind, Event, EventStream, Message, Result, SendMessageRequest,
-    SendMessageResponse, StreamResponse, Task, TaskId, TaskState, TaskStatus,
-    TaskStatusUpdateEvent, json, limit_history,
+    A2aError, Call, ContextId, ErrorKind, Event, EventStream, Message, Metadata, PartContent,
+    Result, SendMessageRequest, SendMessageResponse, StreamResponse, Task, TaskId, TaskState,
+    TaskStatus, TaskStatusUpdateEvent, json, limit_history,
 };
 use nuncio_store::{
     Append, Appended, Created, Head, Idempotency, LeaseChange, NewTask, Scope, Webhook,
 };
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::cell::{Cell, QueuedMessage, Recent};
@@ -133,7 +134,7 @@ impl HostedAgent {
         };
         let idempotency = key.map(|key| Idempotency {
             key,
-            request_hash: Sha256::digest(json::encode(&(&message, &request.metadata))).into(),
+            request_hash: request_hash(&message, request.metadata.as_ref()),
         });
         let request = RequestParts {
             metadata: request.metadata,
@@ -538,6 +539,26 @@ const WEBHOOK: &str = "configuration.taskPushNotificationConfig.";
 struct UsedKey {
     task: TaskId,
     same: bool,
+}
+
+/// What tells a request from another one of the same key. The order of members in free-form
+/// objects says nothing: other clients and bindings write them in another one.
+fn request_hash(message: &Message, metadata: Option<&Metadata>) -> [u8; 32] {
+    let (mut message, mut metadata) = (message.clone(), metadata.cloned());
+    let own = message.metadata.iter_mut().chain(&mut metadata);
+    own.for_each(sort);
+    for part in &mut message.parts {
+        if let PartContent::Data(data) = &mut part.content {
+            data.sort_all_objects();
+        }
+        part.metadata.iter_mut().for_each(sort);
+    }
+    Sha256::digest(json::encode(&(message, metadata))).into()
+}
+
+fn sort(object: &mut Metadata) {
+    object.values_mut().for_each(Value::sort_all_objects);
+    object.sort_keys();
 }
 
 fn other_content() -> A2aError {

@@ -256,6 +256,35 @@ async fn br_014_a_repeated_message_runs_once() {
     assert_ne!(sent_task(bobs).id, first.id);
 }
 
+/// The order of members says nothing: another client or binding writes them in another one.
+#[tokio::test]
+async fn br_014_the_order_of_members_makes_no_other_request() {
+    let bed = Bed::new(Behaviour::Echo);
+    let message = |data: &str, metadata: &str| {
+        let mut message = text_message("m1", "hello");
+        let data = serde_json::from_str(data).unwrap();
+        message.parts.push(nuncio_protocol::Part::data(data));
+        message.metadata = serde_json::from_str(metadata).unwrap();
+        send(message)
+    };
+    let sent = |request| bed.agent.send_message(call("alice"), request);
+    let first = sent(message(
+        r#"{"a":1,"b":[{"c":2,"d":3}]}"#,
+        r#"{"x":1,"y":{"v":1,"w":2}}"#,
+    ));
+    let first = sent_task(first.await.unwrap()).id;
+    let again = sent(message(
+        r#"{"b":[{"d":3,"c":2}],"a":1}"#,
+        r#"{"y":{"w":2,"v":1},"x":1}"#,
+    ));
+    assert_eq!(sent_task(again.await.unwrap()).id, first);
+    let other = sent(message(
+        r#"{"b":[{"d":3,"c":2}],"a":1}"#,
+        r#"{"y":{"w":2,"v":1},"x":2}"#,
+    ));
+    assert_eq!(other.await.unwrap_err().kind, ErrorKind::InvalidParams);
+}
+
 /// P2: an explicit key counts more than the message id.
 #[tokio::test]
 async fn an_idempotency_key_makes_a_send_happen_once() {
