@@ -29,13 +29,14 @@ impl Client {
         headers.insert(A2A_VERSION, version);
         let extensions_header = route.sender.dialect().extensions_header();
         let extensions = self.extensions_of(call).join(", ");
+        let trace = call.trace.map(|trace| trace.to_string());
         let texts = [
             (
                 HeaderName::from_static(extensions_header),
                 Some(extensions.as_str()).filter(|e| !e.is_empty()),
             ),
             (IDEMPOTENCY_KEY, call.idempotency_key.as_deref()),
-            (TRACEPARENT, call.trace.as_deref()),
+            (TRACEPARENT, trace.as_deref()),
         ];
         for (name, text) in texts {
             if let Some(text) = text {

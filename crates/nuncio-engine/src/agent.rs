@@ -161,6 +161,17 @@ impl Input {
         }
     }
 
+    /// What an agent that works for this one is given: the same task and request, its own message and
+    /// what it has left itself. `cx` is [its own](RunCx::child).
+    #[must_use]
+    pub fn for_child(&self, cx: &RunCx, message: Message) -> Self {
+        Self {
+            message,
+            checkpoint: cx.left(),
+            ..self.clone()
+        }
+    }
+
     /// The task that this one follows: the last of those that the message names.
     pub fn predecessor(&self) -> Option<&TaskId> {
         self.message.reference_task_ids.last()

@@ -3,16 +3,19 @@
 use std::sync::Arc;
 
 use nuncio_protocol::{
-    AgentId, Artifact, ArtifactId, Caller, ContextId, Ids, Message, Metadata, Part, TaskId,
+    AgentId, Artifact, ArtifactId, Caller, ContextId, Message, Metadata, Part, SpanSink, TaskId,
     TaskState,
 };
 use parking_lot::Mutex;
-use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::Environment;
 use crate::cell::Queue;
+use crate::chain::Chain;
 use crate::outbox::{Emitted, Outbox};
+use crate::place::{Checkpoints, Place};
+use crate::span::{Node, RunTrace};
 
 /// Why an event was not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,6 +35,7 @@ pub enum EmitError {
 #[derive(Clone, Debug)]
 pub struct RunCx {
     pub(crate) inner: Arc<RunInner>,
+    pub(crate) place: Arc<Place>,
 }
 
 #[derive(Debug)]
@@ -45,11 +49,15 @@ pub(crate) struct RunInner {
     pub(crate) epoch: u64,
     pub(crate) cancel: CancellationToken,
     pub(crate) deadline: Instant,
-    pub(crate) trace: Option<String>,
-    pub(crate) ids: Arc<dyn Ids>,
+    pub(crate) trace: RunTrace,
+    pub(crate) chain: Chain,
+    pub(crate) environment: Environment,
+    pub(crate) spans: Option<Arc<dyn SpanSink>>,
     pub(crate) outbox: Outbox,
     pub(crate) queue: Queue,
-    pub(crate) text_artifact: Mutex<Option<ArtifactId>>,
+    pub(crate) checkpoints: Mutex<Checkpoints>,
+    /// Steps that have begun or ended since the tree was kept last.
+    pub(crate) tree: Mutex<Vec<Node>>,
     pub(crate) cancel_metadata: Mutex<Option<Metadata>>,
 }
 
@@ -59,9 +67,9 @@ impl RunCx {
         &self.inner.caller
     }
 
-    /// The agent whose task it is.
+    /// The agent at work: the task's, or one that [works for it](Self::child).
     pub fn agent(&self) -> &AgentId {
-        &self.inner.agent
+        &self.place.agent
     }
 
     /// The conversation.
@@ -81,7 +89,7 @@ impl RunCx {
 
     /// Fires when the task is canceled; a run that does not end soon after is dropped.
     pub fn cancellation(&self) -> &CancellationToken {
-        &self.inner.cancel
+        &self.place.cancel
     }
 
     /// The free-form additions of the request that canceled the task.
@@ -94,14 +102,9 @@ impl RunCx {
         self.inner.deadline
     }
 
-    /// The caller's trace (`traceparent`), to be passed on.
-    pub fn trace(&self) -> Option<&str> {
-        self.inner.trace.as_deref()
-    }
-
     /// A fresh identifier.
     pub fn next_id(&self) -> String {
-        self.inner.ids.next()
+        self.inner.environment.ids.next()
     }
 
     /// A message of the agent in this task's conversation.
@@ -117,10 +120,7 @@ impl RunCx {
     /// # Errors
     /// [`EmitError`].
     pub async fn working(&self) -> Result<(), EmitError> {
-        self.inner
-            .outbox
-            .push(Emitted::Status(TaskState::Working, None))
-            .await
+        self.push(Emitted::Status(TaskState::Working, None)).await
     }
 
     /// Says that work goes on, with a word about it.
@@ -129,9 +129,7 @@ impl RunCx {
     /// [`EmitError`].
     pub async fn status(&self, text: impl Into<String>) -> Result<(), EmitError> {
         let message = self.message(vec![Part::text(text)]);
-        self.inner
-            .outbox
-            .push(Emitted::Status(TaskState::Working, Some(message)))
+        self.push(Emitted::Status(TaskState::Working, Some(message)))
             .await
     }
 
@@ -153,14 +151,19 @@ impl RunCx {
         append: bool,
         last: bool,
     ) -> Result<(), EmitError> {
-        self.inner
-            .outbox
-            .push(Emitted::Artifact {
-                artifact,
-                append,
-                last_chunk: last,
-            })
-            .await
+        let piece = Emitted::Artifact {
+            artifact,
+            append,
+            last_chunk: last,
+        };
+        match &self.place.gathered {
+            Some(gathered) => gathered.take(piece),
+            None => self.push(piece).await,
+        }
+    }
+
+    async fn push(&self, event: Emitted) -> Result<(), EmitError> {
+        self.inner.outbox.push(event).await
     }
 
     /// Adds to the one text artifact of this run, as a streaming model gives its answer.
@@ -174,19 +177,11 @@ impl RunCx {
     }
 
     fn text_artifact_id(&self) -> (ArtifactId, bool) {
-        let mut known = self.inner.text_artifact.lock();
+        let mut known = self.place.text_artifact.lock();
         match &*known {
             Some(id) => (id.clone(), true),
             None => (known.insert(self.next_id().into()).clone(), false),
         }
-    }
-
-    /// Leaves something for a later run of this task to find; on disk with the next event.
-    ///
-    /// # Errors
-    /// [`EmitError::Ended`].
-    pub fn checkpoint(&self, value: &Value) -> Result<(), EmitError> {
-        self.inner.outbox.checkpoint(value.to_string().into())
     }
 
     /// Takes the next message that came while the run works, so that it gets no run of its own.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use nuncio_protocol::{A2aError, AgentId, Clock, ErrorKind, Ids, Timestamp};
+use nuncio_protocol::{A2aError, AgentId, Clock, ErrorKind, Ids, SpanSink, Timestamp};
 use nuncio_store::{Claim, Lease, Store, StoreError};
 use parking_lot::RwLock;
 use tokio_util::sync::CancellationToken;
@@ -47,6 +47,8 @@ pub(crate) struct Core {
     pub(crate) agents: RwLock<HashMap<AgentId, Arc<dyn Agent>>>,
     /// The way to webhooks, if somebody delivers to them.
     pub(crate) outbound: OnceLock<Arc<Outbound>>,
+    /// Where spans go, if somebody wants them.
+    pub(crate) spans: OnceLock<Arc<dyn SpanSink>>,
     /// Seals the secrets of webhooks.
     pub(crate) sealer: Sealer,
     /// Names this start of this process in leases.
@@ -88,6 +90,7 @@ impl Engine {
             drafts: Arc::default(),
             agents: RwLock::default(),
             outbound: OnceLock::new(),
+            spans: OnceLock::new(),
             sealer,
             owner,
             draining: AtomicBool::new(false),
@@ -108,6 +111,14 @@ impl Engine {
             core: Arc::clone(&self.core),
             agent,
         })
+    }
+
+    /// Tells of every step of a run that has ended, and of every call of a webhook; once, before the
+    /// first run.
+    #[must_use]
+    pub fn with_spans(self, sink: Arc<dyn SpanSink>) -> Self {
+        let _ = self.core.spans.set(sink);
+        self
     }
 
     /// Forgets an agent: nothing is handed to it any more, and its runs are not taken up again.

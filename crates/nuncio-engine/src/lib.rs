@@ -7,7 +7,9 @@
 //! called by what [`Engine::deliverer`] gives.
 
 mod agent;
+mod agent_fn;
 mod cell;
+mod chain;
 mod context;
 mod delivery;
 mod draft;
@@ -17,6 +19,7 @@ mod follow;
 mod hosted;
 mod list;
 mod outbox;
+mod place;
 mod push;
 mod reader;
 mod recovery;
@@ -25,17 +28,22 @@ mod run;
 mod sealing;
 mod send;
 mod settings;
+mod span;
 mod sweep;
 mod system;
 mod webhooks;
 
 pub use agent::{Agent, AgentError, AgentInfo, Input, Outcome, Pause, PauseReason, RunFuture};
+pub use agent_fn::{Answer, FnAgent, agent_fn};
+pub use chain::CALL_CHAIN;
 pub use context::{EmitError, RunCx};
 pub use delivery::{Deliverer, DeliverySettings, TestCall, WebhookSigning};
 pub use engine::{Engine, Environment};
 pub use hosted::HostedAgent;
+pub use place::Gathered;
 pub use sealing::{Unopened, open_webhook_secrets};
 pub use settings::Settings;
+pub use span::{Node, Span, SpanKind};
 pub use sweep::Retention;
 pub use system::{RandomIds, SystemClock};
 pub use webhooks::Webhooks;

@@ -35,10 +35,13 @@ struct Inner {
     events: Vec<Emitted>,
     checkpoint: Option<Arc<str>>,
     state: TaskState,
-    /// Artifacts begun, and whether their last chunk has come (ART-03).
-    artifacts: HashMap<ArtifactId, bool>,
+    artifacts: Artifacts,
     closed: bool,
 }
+
+/// Artifacts begun, and whether their last chunk has come (ART-03).
+#[derive(Debug, Default)]
+pub(crate) struct Artifacts(HashMap<ArtifactId, bool>);
 
 /// What one write takes along.
 #[derive(Debug, Default)]
@@ -71,7 +74,7 @@ impl Outbox {
             events: Vec::new(),
             checkpoint: None,
             state: task.status.state,
-            artifacts,
+            artifacts: Artifacts(artifacts),
             closed: false,
         };
         Self {
@@ -156,6 +159,36 @@ impl Outbox {
     }
 }
 
+impl Artifacts {
+    /// Takes note of a piece, if it may come now.
+    pub(crate) fn check(
+        &mut self,
+        artifact: &Artifact,
+        append: bool,
+        last: bool,
+    ) -> Result<(), EmitError> {
+        let id = &artifact.artifact_id;
+        let invalid = |text: String| Err(EmitError::Invalid(text));
+        if id.is_empty() {
+            return invalid("an artifact needs an id".to_owned());
+        }
+        if artifact.parts.is_empty() {
+            return invalid(format!("artifact {id} has no parts"));
+        }
+        match (append, self.0.get(id)) {
+            (true, None) => {
+                return invalid(format!("artifact {id} is appended to, but does not exist"));
+            }
+            (true, Some(true)) => {
+                return invalid(format!("artifact {id} is appended to after its last chunk"));
+            }
+            _ => {}
+        }
+        self.0.insert(id.clone(), last);
+        Ok(())
+    }
+}
+
 impl Inner {
     fn check_and_push(&mut self, event: Emitted) -> Result<(), EmitError> {
         match &event {
@@ -170,38 +203,11 @@ impl Inner {
                 append,
                 last_chunk,
             } => {
-                self.check_artifact(artifact, *append, *last_chunk)?;
+                self.artifacts.check(artifact, *append, *last_chunk)?;
                 self.ensure_working();
             }
         }
         self.events.push(event);
-        Ok(())
-    }
-
-    fn check_artifact(
-        &mut self,
-        artifact: &Artifact,
-        append: bool,
-        last: bool,
-    ) -> Result<(), EmitError> {
-        let id = &artifact.artifact_id;
-        let invalid = |text: String| Err(EmitError::Invalid(text));
-        if id.is_empty() {
-            return invalid("an artifact needs an id".to_owned());
-        }
-        if artifact.parts.is_empty() {
-            return invalid(format!("artifact {id} has no parts"));
-        }
-        match (append, self.artifacts.get(id)) {
-            (true, None) => {
-                return invalid(format!("artifact {id} is appended to, but does not exist"));
-            }
-            (true, Some(true)) => {
-                return invalid(format!("artifact {id} is appended to after its last chunk"));
-            }
-            _ => {}
-        }
-        self.artifacts.insert(id.clone(), last);
         Ok(())
     }
 

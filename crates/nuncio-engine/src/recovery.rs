@@ -128,8 +128,10 @@ impl Core {
             workspace: scope.workspace,
         };
         let message = pending.next();
-        let trace = message.as_ref().and_then(|m| m.request.trace.clone());
-        let cx = self.prepare(&cell, caller, epoch, attempt, trace);
+        let first = self.first_trace(&cell.scope, &cell.id).await?;
+        let request = message.as_ref().map(|m| m.request.clone());
+        let request = request.unwrap_or_default();
+        let cx = self.prepare(&cell, caller, epoch, attempt, first, &request);
         match (agent, message) {
             (Some(agent), Some(message)) if agent.info().resumable => {
                 pending.for_each(|queued| cx.inner.queue.push(queued));

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use nuncio_protocol::{Event, Message, Metadata, StreamResponse};
-use nuncio_store::StoreError;
-use serde::{Deserialize, Serialize};
+use nuncio_protocol::{Event, Message, Metadata, StreamResponse, TaskId, TraceContext};
+use nuncio_store::{Scope, StoreError};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::cell::{Cell, QueuedMessage, messages};
 use crate::engine::Core;
@@ -20,8 +20,14 @@ pub(crate) struct RequestParts {
     pub(crate) accepted_output_modes: Vec<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) extensions: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) trace: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "trace")]
+    pub(crate) trace: Option<TraceContext>,
+}
+
+/// What is no trace was kept once too; it is none.
+fn trace<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<TraceContext>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    Ok(text.and_then(|text| text.parse().ok()))
 }
 
 impl RequestParts {
@@ -41,6 +47,19 @@ impl RequestParts {
 }
 
 impl Core {
+    /// Where the sender of a task's first message stood in its trace.
+    pub(crate) async fn first_trace(
+        &self,
+        scope: &Scope,
+        task: &TaskId,
+    ) -> Result<Option<TraceContext>, StoreError> {
+        let requests = self.store.requests(scope, task, 0).await?;
+        match requests.first() {
+            Some((1, stored)) => Ok(RequestParts::read(stored)?.trace),
+            _ => Ok(None),
+        }
+    }
+
     /// The messages among stored events, each with what accompanied it, for a run to answer.
     pub(crate) async fn to_answer(
         &self,
@@ -72,5 +91,20 @@ fn first_message(event: &Event) -> Option<(u64, &Message)> {
     match event.response() {
         StreamResponse::Task(task) => Some((1, task.history.last()?)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_that_is_none_does_not_harm_what_was_stored_with_it() {
+        let read =
+            RequestParts::read(r#"{"trace":"00-what-is-this","extensions":["urn:x"]}"#).unwrap();
+        assert_eq!(
+            (read.trace, read.extensions),
+            (None, vec!["urn:x".to_owned()])
+        );
     }
 }

@@ -10,7 +10,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::{Fuse, FusedFuture as _};
 use nuncio_protocol::{
     A2aError, Caller, ErrorKind, Event, StreamResponse, Task, TaskArtifactUpdateEvent, TaskState,
-    TaskStatus, TaskStatusUpdateEvent, Timestamp,
+    TaskStatus, TaskStatusUpdateEvent, Timestamp, TraceContext,
 };
 use nuncio_store::{Append, Appended, Created, Head, LeaseChange, NewTask, StoreError};
 use parking_lot::Mutex;
@@ -18,11 +18,15 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::cell::{Cell, QueuedMessage, Unstored};
+use crate::chain::Chain;
 use crate::context::RunInner;
 use crate::draft::DraftGuard;
 use crate::end::End;
 use crate::engine::{Core, store_error};
 use crate::outbox::{Batch, Emitted, Outbox};
+use crate::place::{Checkpoints, Place};
+use crate::request::RequestParts;
+use crate::span::RunTrace;
 use crate::{Agent, AgentError, Input, Outcome, RunCx};
 
 /// What a run begins with.
@@ -77,27 +81,45 @@ impl Core {
         caller: Caller,
         epoch: u64,
         attempt: u64,
-        trace: Option<String>,
+        first: Option<TraceContext>,
+        request: &RequestParts,
     ) -> RunCx {
         let (task, _) = cell.snapshot();
+        let agent = &cell.scope.agent;
+        let of_task = TraceContext::of_task(&task.id);
+        let trace = RunTrace::new(first, request.trace, of_task, &*self.environment.ids);
+        let cancel = CancellationToken::new();
+        let place = Place {
+            agent: agent.clone(),
+            above: Arc::default(),
+            path: "".into(),
+            cancel: cancel.clone(),
+            span: trace.span,
+            text_artifact: Arc::default(),
+            gathered: None,
+        };
         let inner = RunInner {
             caller,
-            agent: cell.scope.agent.clone(),
+            agent: agent.clone(),
             context: task.context_id.clone().unwrap_or_default(),
             task: task.id.clone(),
             attempt,
             epoch,
-            cancel: CancellationToken::new(),
+            cancel,
             deadline: Instant::now() + self.settings.run_deadline,
             trace,
-            ids: Arc::clone(&self.environment.ids),
+            chain: Chain::read(request.metadata.as_ref(), self.settings.max_depth),
+            environment: self.environment.clone(),
+            spans: self.spans.get().cloned(),
             outbox: Outbox::new(&task, self.settings.outbox_events),
             queue: Default::default(),
-            text_artifact: Mutex::default(),
+            checkpoints: Mutex::default(),
+            tree: Mutex::default(),
             cancel_metadata: Mutex::default(),
         };
         let cx = RunCx {
             inner: Arc::new(inner),
+            place: Arc::new(place),
         };
         cell.set_run(cx.clone());
         cx
@@ -141,6 +163,7 @@ impl Core {
 
 impl Run {
     async fn go(self, mut agent: Arc<dyn Agent>, first: QueuedMessage) {
+        let span = self.cx.run_span();
         let mut next = Some(first);
         let mut hand_offs = 0;
         while let Some(message) = next.take() {
@@ -164,6 +187,7 @@ impl Run {
             }
             next = self.finish(end).await;
         }
+        span.state(self.cell.view(super::cell::View::state));
     }
 
     /// Lets the agent answer one message, writing meanwhile what it emits.
@@ -240,7 +264,10 @@ impl Run {
             [] => Vec::new(),
             named => Box::pin(self.references(named)).await,
         };
-        let checkpoint = self.cell.view(|view| view.head.checkpoint.clone());
+        let stored = self.cell.view(|view| view.head.checkpoint.clone());
+        let checkpoints = Checkpoints::read(stored.as_deref());
+        let checkpoint = checkpoints.get("");
+        *self.cx.inner.checkpoints.lock() = checkpoints;
         Input {
             message: queued.message,
             task,
@@ -248,7 +275,7 @@ impl Run {
             references,
             accepted_output_modes: queued.request.accepted_output_modes,
             extensions: queued.request.extensions,
-            checkpoint: checkpoint.and_then(|json| serde_json::from_str(&json).ok()),
+            checkpoint,
         }
     }
 
@@ -318,7 +345,7 @@ impl Run {
                 .inner
                 .outbox
                 .resume_from(self.cell.view(super::cell::View::state));
-            *self.cx.inner.text_artifact.lock() = None;
+            *self.cx.place.text_artifact.lock() = None;
         }
         next
     }

@@ -14,6 +14,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::cell::{Cell, QueuedMessage, Recent};
+use crate::chain::Chain;
 use crate::draft::Joined;
 use crate::engine::store_error;
 use crate::hosted::ended;
@@ -120,6 +121,8 @@ impl HostedAgent {
         let message = request
             .message
             .ok_or_else(|| A2aError::invalid_field("message", "is required"))?;
+        Chain::read(request.metadata.as_ref(), self.core.settings.max_depth)
+            .check(&scope.agent, &self.core.environment.token_key)?;
         let configuration = request.configuration.unwrap_or_default();
         let webhook = configuration
             .task_push_notification_config
@@ -298,8 +301,10 @@ impl HostedAgent {
             request: incoming.request.stored(),
             push_config: incoming.webhook,
         };
-        let trace = incoming.request.trace.clone();
-        let cx = self.core.prepare(cell, incoming.caller, 1, 1, trace);
+        let first = incoming.request.trace;
+        let cx = self
+            .core
+            .prepare(cell, incoming.caller, 1, 1, first, &incoming.request);
         let (message, request) = (incoming.message, incoming.request);
         let message = QueuedMessage {
             position: 1,
@@ -398,7 +403,7 @@ impl HostedAgent {
                     };
                     match run {
                         Some(run) => run.inner.queue.push(message),
-                        None if begins => self.resume(&cell, message, epoch, incoming.caller),
+                        None if begins => self.resume(&cell, message, epoch, incoming.caller).await,
                         None => {}
                     }
                     drop(writing);
@@ -459,16 +464,24 @@ impl HostedAgent {
         }
     }
 
-    fn resume(
+    async fn resume(
         &self,
         cell: &Arc<Cell>,
         message: QueuedMessage,
         epoch: u64,
         caller: nuncio_protocol::Caller,
     ) {
+        let first = self
+            .core
+            .first_trace(&cell.scope, &cell.id)
+            .await
+            .unwrap_or_else(|error| {
+                tracing::warn!(task.id = %cell.id, %error, "the trace of a task is not found");
+                message.request.trace
+            });
         let cx = self
             .core
-            .prepare(cell, caller, epoch, 1, message.request.trace.clone());
+            .prepare(cell, caller, epoch, 1, first, &message.request);
         let (cell, agent) = (Arc::clone(cell), Arc::clone(&self.agent));
         self.core.launch(
             Start {

@@ -36,6 +36,8 @@ pub struct Settings {
     pub max_queued_messages: usize,
     /// Hand-offs from agent to agent in one run; 5.
     pub max_hand_offs: usize,
+    /// How deep agents may call agents, those of other servers included; 5.
+    pub max_depth: usize,
     /// Webhooks that a task may have; 10.
     pub max_webhooks_per_task: usize,
     /// Whether token and credentials of a webhook are given back to the caller who set them; no:
@@ -62,6 +64,7 @@ impl Default for Settings {
             snapshot_every: 2_000,
             max_queued_messages: 100,
             max_hand_offs: 5,
+            max_depth: 5,
             max_webhooks_per_task: 10,
             return_webhook_secrets: false,
             lease: Duration::from_secs(15),

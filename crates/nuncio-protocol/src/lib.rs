@@ -25,6 +25,7 @@ mod service;
 pub mod signing;
 mod task;
 mod time;
+mod trace;
 pub mod v0_3;
 pub mod v1;
 mod validate;
@@ -66,6 +67,7 @@ pub use security::{
 pub use service::{AgentService, Call, Caller, EventStream, Reply};
 pub use task::{IllegalTransition, Task, TaskState, TaskStatus};
 pub use time::{Timestamp, TimestampError};
+pub use trace::{NoTraceparent, SpanRecord, SpanRole, SpanSink, TraceContext};
 pub use validate::{Limits, Validate, Violations};
 pub use version::{UnsupportedVersion, Version};
 

@@ -12,8 +12,8 @@ use crate::{
     GetExtendedAgentCardRequest, GetTaskPushNotificationConfigRequest, GetTaskRequest,
     ListTaskPushNotificationConfigsRequest, ListTaskPushNotificationConfigsResponse,
     ListTasksRequest, ListTasksResponse, Operation, Outcome, Result, SendMessageRequest,
-    SendMessageResponse, SubscribeToTaskRequest, Task, TaskPushNotificationConfig, Version,
-    WorkspaceId,
+    SendMessageResponse, SubscribeToTaskRequest, Task, TaskPushNotificationConfig, TraceContext,
+    Version, WorkspaceId,
 };
 
 /// What an operation gives, some time later.
@@ -49,8 +49,8 @@ pub struct Call {
     pub last_event_id: Option<u64>,
     /// How long the caller will wait; the task goes on when it is over.
     pub timeout: Option<Duration>,
-    /// The caller's trace (`traceparent`).
-    pub trace: Option<String>,
+    /// Where the caller stands in its trace (`traceparent`).
+    pub trace: Option<TraceContext>,
 }
 
 impl Call {

@@ -149,6 +149,10 @@ impl Server {
         if asking.binding == Binding::Grpc {
             call.timeout = grpc::timeout(headers);
         }
+        let mut span = self.begin_span(&mut call, asking.kind, asking.binding);
+        if let Some(span) = &mut span {
+            span.agent(endpoint.id.as_str());
+        }
         let extensions = parameters::activated(&call.extensions, &endpoint.card.capabilities);
         let unasked = Unasked::of(&endpoint.card.capabilities, &call.extensions);
         let name = HeaderName::from_static(asking.dialect.extensions_header());
@@ -168,7 +172,11 @@ impl Server {
             acceptable: asking.binding == Binding::Grpc || content::is_acceptable(headers),
             decode,
         };
-        let (mut outcome, permit) = endpoint.dispatch(self.settings(), asked).await?;
+        let dispatched = endpoint.dispatch(self.settings(), asked).await;
+        if let (Some(span), Err(failure)) = (&mut span, &dispatched) {
+            span.fail(failure.error());
+        }
+        let (mut outcome, permit) = dispatched?;
         if let Some(unasked) = unasked {
             unasked.take_from(&mut outcome);
         }
@@ -178,7 +186,10 @@ impl Server {
             });
         }
         Ok(Answer {
-            outcome,
+            outcome: match span {
+                Some(span) => span.over(outcome),
+                None => outcome,
+            },
             permit,
             extensions: extensions.map(|value| (name, value)),
         })

@@ -84,6 +84,11 @@ impl Failure {
         self.extra.get_or_insert_default()
     }
 
+    /// What the caller learns.
+    pub(crate) fn error(&self) -> &A2aError {
+        &self.error
+    }
+
     fn status(&self) -> Option<StatusCode> {
         self.extra.as_ref()?.status
     }

@@ -62,6 +62,7 @@ mod reply;
 mod rest;
 mod server;
 mod settings;
+mod spans;
 mod standard;
 mod switchboard;
 mod throttle;

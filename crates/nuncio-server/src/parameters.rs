@@ -59,7 +59,7 @@ pub(crate) fn call(headers: &HeaderMap, caller: Caller, version: Version) -> Res
         .get(TRACEPARENT)
         .and_then(|value| value.to_str().ok())
         .filter(|value| value.len() <= MAX_KEY_BYTES)
-        .map(str::to_owned);
+        .and_then(|value| value.parse().ok());
     Ok(call)
 }
 

@@ -15,7 +15,7 @@ use http::header::CACHE_CONTROL;
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, StatusCode};
 use http_body::Body;
-use nuncio_protocol::{A2aError, Clock, ErrorKind, Ids, OperationKind};
+use nuncio_protocol::{A2aError, Binding, Call, Clock, ErrorKind, Ids, OperationKind, SpanSink};
 use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -30,6 +30,7 @@ use crate::oxygent::PlainRoute;
 use crate::place::{Face, Place, Who};
 use crate::reply::{self, JSON, Reply};
 use crate::rest::ErrorForm;
+use crate::spans::{OperationSpan, Spans};
 use crate::standard::MAX_WATCHES;
 use crate::switchboard::Directory;
 use crate::{Administration, Authenticator, Endpoint, ResponseBody, Settings, Switchboard};
@@ -55,6 +56,7 @@ struct Shared {
     ids: Arc<dyn Ids>,
     readiness: Option<ReadinessCheck>,
     administration: Option<Arc<dyn Administration>>,
+    spans: Option<Arc<Spans>>,
     watches: Arc<Semaphore>,
     draining: AtomicBool,
     /// Streams end.
@@ -107,6 +109,7 @@ impl Server {
                 ids,
                 readiness: None,
                 administration: None,
+                spans: None,
                 watches: Arc::new(Semaphore::new(MAX_WATCHES)),
                 draining: AtomicBool::new(false),
                 leaving: CancellationToken::new(),
@@ -131,6 +134,26 @@ impl Server {
             shared.administration = Some(administration);
         }
         self
+    }
+
+    /// Tells of every operation that has been answered. Has no effect once the server has been cloned.
+    #[must_use]
+    pub fn with_spans(mut self, sink: Arc<dyn SpanSink>) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            let clock = Arc::clone(&shared.clock);
+            shared.spans = Some(Arc::new(Spans { sink, clock }));
+        }
+        self
+    }
+
+    pub(crate) fn begin_span(
+        &self,
+        call: &mut Call,
+        kind: OperationKind,
+        binding: Binding,
+    ) -> Option<OperationSpan> {
+        let spans = self.shared.spans.as_ref()?;
+        Some(OperationSpan::begin(spans, self.ids(), call, kind, binding))
     }
 
     pub(crate) fn administration(&self) -> Option<&dyn Administration> {

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use nuncio_engine::{Engine, Environment, HostedAgent, Settings};
+use nuncio_engine::{Agent, Engine, Environment, HostedAgent, Settings};
 use nuncio_protocol::{
     AgentService as _, Call, Caller, Event, EventStream, Message, Part, SendMessageConfiguration,
     SendMessageRequest, SendMessageResponse, StreamResponse, Task, TaskId,
 };
 use nuncio_store::{MemoryOptions, MemoryStore, Scope, Store};
 
-use crate::{Behaviour, FixedClock, NumberedIds, TestAgent, Trace};
+use crate::{Behaviour, FixedClock, NumberedIds, RecordedSpans, TestAgent, Trace};
 
 /// An engine under test.
 #[derive(Debug)]
@@ -71,6 +71,36 @@ impl Bed {
             store,
             clock,
         }
+    }
+
+    /// An engine with any agent, whose spans are recorded.
+    pub fn of(agent: impl Agent + 'static) -> (Self, Arc<RecordedSpans>) {
+        let store = Arc::new(MemoryStore::new(MemoryOptions::default()));
+        Self::of_on(store, agent)
+    }
+
+    /// The same on a store; ids differ from those of any other engine on it.
+    pub fn of_on(store: Arc<dyn Store>, agent: impl Agent + 'static) -> (Self, Arc<RecordedSpans>) {
+        let (clock, spans) = (
+            Arc::<FixedClock>::default(),
+            Arc::<RecordedSpans>::default(),
+        );
+        let environment = Environment {
+            clock: Arc::clone(&clock) as _,
+            ids: Arc::new(NumberedIds::default()),
+            token_key: [7; 32],
+        };
+        let engine = Engine::new(Arc::clone(&store), environment, Settings::default());
+        let engine = engine.with_spans(Arc::clone(&spans) as _);
+        let agent = engine.host(Arc::new(agent));
+        let bed = Self {
+            engine,
+            agent,
+            trace: Arc::default(),
+            store,
+            clock,
+        };
+        (bed, spans)
     }
 
     /// Sends a text and waits for the task to end or pause.

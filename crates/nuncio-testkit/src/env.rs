@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use nuncio_protocol::{Clock, Ids, Timestamp};
+use nuncio_protocol::{Clock, Ids, SpanRecord, SpanSink, Timestamp};
+use parking_lot::Mutex;
 
 /// A clock that moves only when told.
 #[derive(Debug)]
@@ -49,5 +50,22 @@ impl Ids for NumberedIds {
     fn next(&self) -> String {
         let number = self.last.fetch_add(1, Ordering::SeqCst) + 1;
         format!("id-{:04}-{number:08}", self.series)
+    }
+}
+
+/// Spans as they end.
+#[derive(Debug, Default)]
+pub struct RecordedSpans(Mutex<Vec<SpanRecord>>);
+
+impl RecordedSpans {
+    /// All so far.
+    pub fn all(&self) -> Vec<SpanRecord> {
+        self.0.lock().clone()
+    }
+}
+
+impl SpanSink for RecordedSpans {
+    fn ended(&self, span: SpanRecord) {
+        self.0.lock().push(span);
     }
 }

@@ -16,6 +16,6 @@ mod receiver;
 
 pub use agents::{Behaviour, TestAgent, Trace};
 pub use bed::{Bed, artifact_text, call, collect, send, sent_task, text_message, texts};
-pub use env::{FixedClock, NumberedIds};
+pub use env::{FixedClock, NumberedIds, RecordedSpans};
 pub use faults::FaultyStore;
 pub use receiver::{Answer, Notified, Receiver};

@@ -263,7 +263,9 @@ async fn call_and_configuration_go_with_every_message() {
     let fake =
         Fake::start(|request: &Request| request.stream(&[(1, task_item("COMPLETED"))])).await;
     let mut common = call();
-    common.trace = Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned());
+    common.trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+        .parse()
+        .ok();
     let mut configuration = SendMessageConfiguration::default();
     configuration.accepted_output_modes = vec!["text/plain".to_owned()];
     let mut conversation = talk(fake.client(Binding::JsonRpc, true))

@@ -40,7 +40,9 @@ async fn every_request_carries_version_and_context_of_the_call() {
         let mut call = call();
         call.extensions = vec!["https://x.example/b".into(), "https://x.example/a".into()];
         call.idempotency_key = Some("key-1".into());
-        call.trace = Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".into());
+        call.trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+            .parse()
+            .ok();
         call.last_event_id = Some(41);
         client.send_message(call.clone(), hello()).await.unwrap();
         let asked = GetTaskRequest::new("t1");

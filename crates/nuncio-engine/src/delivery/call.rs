@@ -5,7 +5,9 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use nuncio_egress::{EgressError, EgressRequest, EgressResponse, Timeouts};
 use nuncio_protocol::dialect::Notification;
-use nuncio_protocol::{AuthenticationInfo, Clock, TaskPushNotificationConfig, Timestamp};
+use nuncio_protocol::{
+    AuthenticationInfo, Clock, TaskPushNotificationConfig, Timestamp, TraceContext,
+};
 use nuncio_store::{CallOutcome, Webhook};
 use tokio::time::Instant;
 
@@ -52,13 +54,21 @@ pub(super) struct Called {
     pub(super) took: Duration,
 }
 
+/// What a webhook is told.
+#[derive(Debug)]
+pub(super) struct Asked<'a> {
+    pub(super) message_id: &'a str,
+    /// The span of the call.
+    pub(super) trace: TraceContext,
+    pub(super) notification: Notification,
+}
+
 /// Calls a webhook once; its secrets are open.
 pub(super) async fn call(
     outbound: &Outbound,
     clock: &dyn Clock,
     webhook: &Webhook,
-    message_id: &str,
-    notification: Notification,
+    asked: Asked<'_>,
 ) -> Called {
     let (at, began) = (clock.now(), Instant::now());
     let called = |answer, outcome, health| Called {
@@ -68,7 +78,7 @@ pub(super) async fn call(
         at,
         took: began.elapsed(),
     };
-    let Some(request) = request(outbound, webhook, message_id, at, notification) else {
+    let Some(request) = request(outbound, webhook, at, asked) else {
         let outcome = CallOutcome::Unsendable;
         return called(failed(true), outcome, Health::Unknown);
     };
@@ -119,10 +129,14 @@ fn outcome_of(error: &EgressError) -> CallOutcome {
 fn request(
     outbound: &Outbound,
     webhook: &Webhook,
-    message_id: &str,
     at: Timestamp,
-    notification: Notification,
+    asked: Asked<'_>,
 ) -> Option<EgressRequest> {
+    let Asked {
+        message_id,
+        trace,
+        notification,
+    } = asked;
     let url = outbound.egress.check_url(&webhook.config.url).ok()?;
     let attempt = Attempt {
         message_id,
@@ -137,7 +151,8 @@ fn request(
     let mut request = EgressRequest::post(url, notification.body)
         .timeouts(Timeouts::total(outbound.settings.call_timeout))
         .header(header::CONTENT_TYPE, content_type)
-        .header(HeaderName::from_static("a2a-version"), version);
+        .header(HeaderName::from_static("a2a-version"), version)
+        .header(HeaderName::from_static("traceparent"), trace_value(trace)?);
     for (name, value) in signed.into_iter().chain(credentials(&webhook.config)?) {
         request = request.header(name, value);
     }
@@ -145,6 +160,10 @@ fn request(
         request.headers.insert(name, value);
     }
     Some(request)
+}
+
+fn trace_value(trace: TraceContext) -> Option<HeaderValue> {
+    HeaderValue::try_from(trace.to_string()).ok()
 }
 
 /// The headers by which the receiver knows us; `None` if one cannot be written.

@@ -16,6 +16,7 @@ mod schedule;
 mod settle;
 mod signing;
 mod test_call;
+mod trace;
 mod turn;
 mod wakes;
 

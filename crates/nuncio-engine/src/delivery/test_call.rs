@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use nuncio_protocol::dialect;
-use nuncio_protocol::{Event, StreamResponse, Timestamp};
+use nuncio_protocol::{Event, StreamResponse, Timestamp, TraceContext};
 use nuncio_store::{CallOutcome, StoreError, WebhookId};
 
 use super::Outbound;
-use super::call::{Called, call};
+use super::call::{Asked, Called, call};
 use crate::engine::Core;
 
 /// What a call for trying out came to.
@@ -47,7 +47,12 @@ impl Core {
                 let dialect = dialect::json_rpc(webhook.version);
                 let notification = dialect.encode_notification(&event, &stored.task);
                 let clock = self.environment.clock.as_ref();
-                call(outbound, clock, &webhook, &message_id, notification).await
+                let asked = Asked {
+                    message_id: &message_id,
+                    trace: TraceContext::of_task(&id.task).child(&*self.environment.ids),
+                    notification,
+                };
+                call(outbound, clock, &webhook, asked).await
             }
             Err(error) => {
                 tracing::error!(task.id = %id.task, webhook.id = %id.config, %error, "a webhook cannot be called");

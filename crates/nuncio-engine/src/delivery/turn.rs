@@ -14,8 +14,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::backoff::Streak;
-use super::call::{Called, Health, call};
+use super::call::{Asked, Called, Health, call};
 use super::claim::{Claim, HELD};
+use super::trace::TaskTrace;
 use super::{Courier, WebhookKey};
 
 /// Calls in one turn; then others have theirs.
@@ -95,6 +96,8 @@ pub(super) struct Delivering<'a> {
     more_letters: bool,
     queue: VecDeque<Event>,
     task: Option<AsOf>,
+    /// The trace that the task belongs to.
+    trace: Option<TaskTrace>,
 }
 
 impl Courier {
@@ -135,6 +138,7 @@ impl Courier {
             more_letters: false,
             queue: VecDeque::new(),
             task: None,
+            trace: None,
         };
         let end = match delivering.run().await {
             Ok(end) => end,
@@ -247,6 +251,10 @@ impl Delivering<'_> {
                 return Ok(Step::Break(TurnEnd::after(wait)));
             }
         }
+        if self.trace.is_none() {
+            let (scope, task) = &self.key.0;
+            self.trace = Some(core.task_trace(scope, task).await?);
+        }
         let mut webhook = delivery.webhook;
         self.stored = self.claim.owner().map(|_| webhook.clone());
         let at = host_of(&webhook);
@@ -346,8 +354,17 @@ impl Delivering<'_> {
             Some(letter) => letter.attempts.saturating_add(1),
             None => self.progress.streak.next_attempt(),
         };
-        let (outbound, clock) = (&self.courier.outbound, &self.courier.core.environment.clock);
-        let called = call(outbound, clock.as_ref(), webhook, &message_id, notification).await;
+        let (outbound, core) = (&self.courier.outbound, &self.courier.core);
+        let trace = self.trace.unwrap_or_else(|| TaskTrace::own(&task.id));
+        let span = core.push_span(&trace, task, &self.id.config);
+        let clock = core.environment.clock.as_ref();
+        let asked = Asked {
+            message_id: &message_id,
+            trace: span.context,
+            notification,
+        };
+        let called = call(outbound, clock, webhook, asked).await;
+        core.end_push_span(span, attempt, &called);
         self.courier.recorder.note(CallRecord {
             webhook: self.id.clone(),
             first: due.first,

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "a step that fails is a test that fails")]
 
 mod cancel;
+mod children;
 mod delivery;
 mod events;
 mod failures;
@@ -19,4 +20,5 @@ mod secrets;
 mod send;
 mod shared_store;
 mod signatures;
+mod spans;
 mod stream;

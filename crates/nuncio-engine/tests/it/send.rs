@@ -262,7 +262,7 @@ async fn br_014_the_order_of_members_makes_no_other_request() {
     let bed = Bed::new(Behaviour::Echo);
     let message = |data: &str, metadata: &str| {
         let mut message = text_message("m1", "hello");
-        let data = serde_json::from_str(data).unwrap();
+        let data: serde_json::Value = serde_json::from_str(data).unwrap();
         message.parts.push(nuncio_protocol::Part::data(data));
         message.metadata = serde_json::from_str(metadata).unwrap();
         send(message)

@@ -1,0 +1,257 @@
+//! Where in a run an agent works: the run itself, or a part of it that another agent was given.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use nuncio_protocol::{
+    AgentId, Artifact, ArtifactId, Message, Task, TaskArtifactUpdateEvent, TraceContext,
+};
+use parking_lot::Mutex;
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::outbox::{Artifacts, Emitted};
+use crate::{AgentError, EmitError, RunCx};
+
+/// The part of a run that an agent has.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    pub(crate) agent: AgentId,
+    /// The agents above it, outermost first.
+    pub(crate) above: Arc<[AgentId]>,
+    /// Its name among the checkpoints; empty for the run itself.
+    pub(crate) path: Arc<str>,
+    pub(crate) cancel: CancellationToken,
+    /// The span that it works in.
+    pub(crate) span: TraceContext,
+    pub(crate) text_artifact: Arc<Mutex<Option<ArtifactId>>>,
+    /// Where its artifacts go, if not into the task.
+    pub(crate) gathered: Option<Gathered>,
+}
+
+impl RunCx {
+    /// The same run for an agent that works on a part of it.
+    ///
+    /// Its texts make an artifact of their own, and it is canceled with this part. `place` names the
+    /// part: unique below this one and the same when the task goes on after a pause or a crash, such
+    /// as `step-2`, so that it finds [its checkpoint](Self::left).
+    ///
+    /// # Errors
+    /// An [`AgentError`] if the agent is at work above already, or agents are nested deeper than
+    /// [`Settings::max_depth`](crate::Settings::max_depth).
+    pub fn child(&self, agent: &AgentId, place: &str) -> Result<Self, AgentError> {
+        self.inner.chain.admit(self, agent)?;
+        let mut above = self.place.above.to_vec();
+        above.push(self.place.agent.clone());
+        let path = match self.place.path.as_ref() {
+            "" => place.into(),
+            path => format!("{path}/{place}").into(),
+        };
+        let place = Place {
+            agent: agent.clone(),
+            above: above.into(),
+            path,
+            cancel: self.place.cancel.child_token(),
+            span: self.place.span,
+            text_artifact: Arc::default(),
+            gathered: self.place.gathered.clone(),
+        };
+        Ok(Self {
+            inner: Arc::clone(&self.inner),
+            place: Arc::new(place),
+        })
+    }
+
+    /// As [`Self::child`], but its artifacts are gathered rather than made the task's.
+    ///
+    /// # Errors
+    /// As [`Self::child`].
+    pub fn gathering_child(
+        &self,
+        agent: &AgentId,
+        place: &str,
+    ) -> Result<(Self, Gathered), AgentError> {
+        let mut child = self.child(agent, place)?;
+        let gathered = Gathered::new(self);
+        Arc::make_mut(&mut child.place).gathered = Some(gathered.clone());
+        Ok((child, gathered))
+    }
+
+    /// How many agents are above this one, those of other servers that called this one included.
+    pub fn depth(&self) -> usize {
+        self.inner.chain.depth() + self.place.above.len()
+    }
+
+    /// What an earlier run of the task left here with [`Self::checkpoint`].
+    pub fn left(&self) -> Option<Value> {
+        self.inner.checkpoints.lock().get(&self.place.path)
+    }
+
+    /// Leaves something for a later run of this task to find; on disk with the next event.
+    ///
+    /// # Errors
+    /// [`EmitError::Ended`].
+    pub fn checkpoint(&self, value: &Value) -> Result<(), EmitError> {
+        let json = {
+            let mut checkpoints = self.inner.checkpoints.lock();
+            checkpoints.set(&self.place.path, value.clone());
+            checkpoints.json()
+        };
+        self.inner.outbox.checkpoint(json.into())
+    }
+
+    /// Forgets what has been left here and below: the work begins anew.
+    ///
+    /// # Errors
+    /// [`EmitError::Ended`].
+    pub fn forget(&self) -> Result<(), EmitError> {
+        let json = {
+            let mut checkpoints = self.inner.checkpoints.lock();
+            if !checkpoints.clear(&self.place.path) {
+                return Ok(());
+            }
+            checkpoints.json()
+        };
+        self.inner.outbox.checkpoint(json.into())
+    }
+}
+
+/// What the agents of a run have left, by place.
+#[derive(Debug, Default)]
+pub(crate) struct Checkpoints(BTreeMap<Arc<str>, Value>);
+
+/// The one member of a checkpoint that holds those of several places.
+const PLACES: &str = "$places";
+
+impl Checkpoints {
+    pub(crate) fn read(json: Option<&str>) -> Self {
+        let value = json.and_then(|json| serde_json::from_str::<Value>(json).ok());
+        let mut places = BTreeMap::new();
+        match value {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(mut object)) if object.len() == 1 && object.contains_key(PLACES) => {
+                if let Some(Value::Object(all)) = object.remove(PLACES) {
+                    places.extend(all.into_iter().map(|(place, value)| (place.into(), value)));
+                }
+            }
+            Some(own) => {
+                places.insert("".into(), own);
+            }
+        }
+        Self(places)
+    }
+
+    pub(crate) fn get(&self, place: &str) -> Option<Value> {
+        self.0.get(place).cloned()
+    }
+
+    fn set(&mut self, place: &Arc<str>, value: Value) {
+        self.0.insert(Arc::clone(place), value);
+    }
+
+    /// Whether there was anything to clear.
+    fn clear(&mut self, place: &str) -> bool {
+        let before = self.0.len();
+        let below = |path: &str| match path.strip_prefix(place) {
+            Some(rest) => place.is_empty() || rest.is_empty() || rest.starts_with('/'),
+            None => false,
+        };
+        self.0.retain(|path, _| !below(path));
+        self.0.len() < before
+    }
+
+    /// What one agent left is kept as it is.
+    fn json(&self) -> String {
+        let only = self.0.len() == 1;
+        match self.0.get("").filter(|_| only) {
+            Some(own) if own.get(PLACES).is_none() => own.to_string(),
+            _ if self.0.is_empty() => Value::Null.to_string(),
+            _ => {
+                let all: Map<_, _> = self
+                    .0
+                    .iter()
+                    .map(|(place, value)| (place.to_string(), value.clone()))
+                    .collect();
+                json!({ PLACES: all }).to_string()
+            }
+        }
+    }
+}
+
+/// The artifacts of an agent that works for another one; at most 16 MiB.
+#[derive(Clone, Debug)]
+pub struct Gathered(Arc<Mutex<Gathering>>);
+
+#[derive(Debug)]
+struct Gathering {
+    task: Task,
+    artifacts: Artifacts,
+    bytes: usize,
+}
+
+const MAX_GATHERED_BYTES: usize = 16 << 20;
+
+impl Gathered {
+    fn new(cx: &RunCx) -> Self {
+        let mut task = Task::default();
+        task.id = cx.task().clone();
+        task.context_id = Some(cx.context().clone());
+        Self(Arc::new(Mutex::new(Gathering {
+            task,
+            artifacts: Artifacts::default(),
+            bytes: 0,
+        })))
+    }
+
+    /// The artifacts so far, each whole.
+    pub fn artifacts(&self) -> Vec<Artifact> {
+        self.0.lock().task.artifacts.clone()
+    }
+
+    /// All text: what the agent said at its end, then its artifacts, a line break between two.
+    pub fn text(&self, said: Option<&Message>) -> String {
+        let artifacts = self.artifacts();
+        let said = said.map(Message::text);
+        let texts = said.into_iter().chain(artifacts.iter().map(Artifact::text));
+        let texts: Vec<_> = texts.filter(|text| !text.is_empty()).collect();
+        texts.join("\n")
+    }
+
+    pub(crate) fn take(&self, event: Emitted) -> Result<(), EmitError> {
+        let Emitted::Artifact {
+            artifact,
+            append,
+            last_chunk,
+        } = event
+        else {
+            return Ok(());
+        };
+        let invalid = |text: String| EmitError::Invalid(text);
+        let mut gathering = self.0.lock();
+        gathering.artifacts.check(&artifact, append, last_chunk)?;
+        gathering.bytes += artifact.parts.iter().map(size).sum::<usize>();
+        if gathering.bytes > MAX_GATHERED_BYTES {
+            return Err(invalid(format!(
+                "the agent gives more than {MAX_GATHERED_BYTES} bytes to the one it works for"
+            )));
+        }
+        let (id, context) = (
+            gathering.task.id.clone(),
+            gathering.task.context_id.clone().unwrap_or_default(),
+        );
+        let mut event = TaskArtifactUpdateEvent::new(id, context, artifact);
+        (event.append, event.last_chunk) = (append, last_chunk);
+        let response = nuncio_protocol::StreamResponse::ArtifactUpdate(event);
+        let folded = gathering.task.apply(&response);
+        folded.map_err(|error| invalid(error.to_string()))
+    }
+}
+
+fn size(part: &nuncio_protocol::Part) -> usize {
+    use nuncio_protocol::PartContent::{Data, Raw, Text, Url};
+    match &part.content {
+        Text(text) | Url(text) => text.len(),
+        Raw(bytes) => bytes.len(),
+        Data(value) => value.to_string().len(),
+    }
+}

@@ -1,0 +1,280 @@
+//! The call tree of a run: agents, model calls, tools, calls to other agents.
+//!
+//! Each is a [`Node`], kept with the task, and a span of the task's trace. Names and attributes are
+//! those of OpenTelemetry's GenAI conventions; what goes in and comes out is kept with the task only.
+
+use std::sync::Arc;
+
+use nuncio_protocol::{
+    AgentId, Metadata, SpanRecord, SpanRole, TaskState, Timestamp, TraceContext,
+};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::context::RunInner;
+use crate::{RunCx, place::Place};
+
+/// What a step of a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SpanKind {
+    /// An agent of this server at work.
+    Agent,
+    /// A call of a model.
+    Model,
+    /// A call of a tool.
+    Tool,
+    /// A call of an agent elsewhere.
+    Remote,
+    /// A part of a flow.
+    Flow,
+}
+
+/// A step of a run, as it is kept with the task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Node {
+    /// The id of its span, 16 hexadecimal digits.
+    pub id: String,
+    /// The node above it; absent for the run itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// The trace, 32 hexadecimal digits.
+    pub trace: String,
+    /// What it is.
+    pub kind: SpanKind,
+    /// Its name, such as `chat gpt-5` or `execute_tool lookup`.
+    pub name: String,
+    /// The agent that works on it.
+    pub agent: AgentId,
+    /// The attempt of the run.
+    pub attempt: u64,
+    /// When it began.
+    pub started: Timestamp,
+    /// When it ended; absent while it goes on, or after a crash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<Timestamp>,
+    /// What is told of it, by the names of OpenTelemetry.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub attributes: Metadata,
+    /// What went in; left out above 64 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<Value>,
+    /// What came out; left out above 64 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// The most that is kept of what goes in and comes out, each.
+const MAX_CONTENT_BYTES: usize = 64 << 10;
+
+/// Where a run stands in traces.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunTrace {
+    /// The span of the run.
+    pub(crate) span: TraceContext,
+    pub(crate) parent: Option<[u8; 8]>,
+    pub(crate) link: Option<TraceContext>,
+}
+
+impl RunTrace {
+    /// Goes on with the trace of the task's first message; a message of another trace is linked.
+    pub(crate) fn new(
+        first: Option<TraceContext>,
+        message: Option<TraceContext>,
+        of_task: TraceContext,
+        ids: &dyn nuncio_protocol::Ids,
+    ) -> Self {
+        let begun = first.unwrap_or(of_task);
+        let same = message.filter(|message| message.trace_id == begun.trace_id);
+        let parent = same.or(first);
+        Self {
+            span: begun.child(ids),
+            parent: parent.map(|parent| parent.span_id),
+            link: message.filter(|message| message.trace_id != begun.trace_id),
+        }
+    }
+}
+
+/// A step that goes on; it ends when this is dropped.
+#[derive(Debug)]
+pub struct Span {
+    run: Arc<RunInner>,
+    context: TraceContext,
+    open: Mutex<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    node: Node,
+    link: Option<TraceContext>,
+}
+
+impl Span {
+    /// Tells an attribute, by its name in OpenTelemetry's conventions.
+    pub fn set(&self, name: &str, value: impl Into<Value>) {
+        let mut open = self.open.lock();
+        open.node.attributes.insert(name.to_owned(), value.into());
+    }
+
+    /// Tells what went in; kept with the task, never exported.
+    pub fn input(&self, value: &Value) {
+        self.open.lock().node.input = kept(value);
+    }
+
+    /// Tells what came out; kept with the task, never exported.
+    pub fn output(&self, value: &Value) {
+        self.open.lock().node.output = kept(value);
+    }
+
+    /// Says that it failed, and why in a few words.
+    pub fn fail(&self, why: impl Into<String>) {
+        self.open.lock().node.error = Some(why.into());
+    }
+
+    /// Its place in the trace.
+    pub fn context(&self) -> TraceContext {
+        self.context
+    }
+}
+
+fn kept(value: &Value) -> Option<Value> {
+    (value.to_string().len() <= MAX_CONTENT_BYTES).then(|| value.clone())
+}
+
+impl Drop for Span {
+    fn drop(&mut self) {
+        let open = self.open.get_mut();
+        open.node.ended = Some(self.run.environment.clock.now());
+        self.run.tree.lock().push(open.node.clone());
+        self.run.export(&open.node, self.context, open.link);
+    }
+}
+
+impl RunCx {
+    /// Begins a step below the present one.
+    pub fn span(&self, kind: SpanKind, name: impl Into<String>) -> Span {
+        let context = self.place.span.child(&*self.inner.environment.ids);
+        let node = self.node(kind, name.into(), context, Some(self.place.span.span_hex()));
+        self.inner.tree.lock().push(node.clone());
+        Span {
+            run: Arc::clone(&self.inner),
+            context,
+            open: Mutex::new(Open { node, link: None }),
+        }
+    }
+
+    /// The same run within a step: what begins from now on is below it.
+    #[must_use]
+    pub fn within(&self, span: &Span) -> Self {
+        let place = Place {
+            span: span.context,
+            ..Place::clone(&self.place)
+        };
+        Self {
+            inner: Arc::clone(&self.inner),
+            place: Arc::new(place),
+        }
+    }
+
+    /// The trace and the present step, for calls to elsewhere.
+    pub fn trace(&self) -> TraceContext {
+        self.place.span
+    }
+
+    fn node(
+        &self,
+        kind: SpanKind,
+        name: String,
+        context: TraceContext,
+        parent: Option<String>,
+    ) -> Node {
+        Node {
+            id: context.span_hex(),
+            parent,
+            trace: context.trace_hex(),
+            kind,
+            name,
+            agent: self.place.agent.clone(),
+            attempt: self.inner.attempt,
+            started: self.inner.environment.clock.now(),
+            ended: None,
+            attributes: Map::new(),
+            input: None,
+            output: None,
+            error: None,
+        }
+    }
+
+    /// The run's own span.
+    pub(crate) fn run_span(&self) -> Span {
+        let trace = &self.inner.trace;
+        let name = format!("invoke_agent {}", self.inner.agent);
+        let parent = trace
+            .parent
+            .map(|id| format!("{:016x}", u64::from_be_bytes(id)));
+        let node = self.node(SpanKind::Agent, name, trace.span, parent);
+        Span {
+            run: Arc::clone(&self.inner),
+            context: trace.span,
+            open: Mutex::new(Open {
+                node,
+                link: trace.link,
+            }),
+        }
+    }
+}
+
+impl RunInner {
+    fn export(&self, node: &Node, context: TraceContext, link: Option<TraceContext>) {
+        let Some(sink) = self.spans.as_deref().filter(|_| context.sampled) else {
+            return;
+        };
+        let mut record = SpanRecord::new(context, node.name.clone(), node.started);
+        record.parent = node.parent.as_deref().and_then(span_id);
+        record.link = link;
+        record.role = match node.kind {
+            SpanKind::Model | SpanKind::Remote => SpanRole::Client,
+            SpanKind::Agent | SpanKind::Tool | SpanKind::Flow => SpanRole::Internal,
+        };
+        record.ended = node.ended.unwrap_or(node.started);
+        record.attributes.clone_from(&node.attributes);
+        if let Some(operation) = operation(node.kind) {
+            record.set("gen_ai.operation.name", operation);
+        }
+        record.set("gen_ai.agent.name", node.agent.as_str());
+        record.set("gen_ai.conversation.id", self.context.as_str());
+        record.set("a2a.task.id", self.task.as_str());
+        record.set("a2a.attempt", self.attempt);
+        record.error.clone_from(&node.error);
+        sink.ended(record);
+    }
+}
+
+fn operation(kind: SpanKind) -> Option<&'static str> {
+    match kind {
+        SpanKind::Agent | SpanKind::Remote => Some("invoke_agent"),
+        SpanKind::Model => Some("chat"),
+        SpanKind::Tool => Some("execute_tool"),
+        SpanKind::Flow => None,
+    }
+}
+
+fn span_id(hex: &str) -> Option<[u8; 8]> {
+    u64::from_str_radix(hex, 16).ok().map(u64::to_be_bytes)
+}
+
+impl Span {
+    /// Says how the task stands when its run ends.
+    pub(crate) fn state(&self, state: TaskState) {
+        self.set("a2a.task.state", state.as_str());
+        if state == TaskState::Failed {
+            self.fail("the task failed");
+        }
+    }
+}
