@@ -293,12 +293,11 @@ impl ClientBuilder {
             keyring,
             extensions: self.extensions,
             retry: self.retry,
-            follow: self.follow,
             max_response_bytes: self.max_response_bytes,
             max_event_bytes: self.max_event_bytes,
             cached,
             current: AtomicUsize::new(0),
         };
-        Ok(Client::new(inner, self.timeouts))
+        Ok(Client::new(inner, self.timeouts, self.follow))
     }
 }

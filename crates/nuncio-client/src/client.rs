@@ -44,7 +44,6 @@ pub(crate) struct Inner {
     pub(crate) keyring: Keyring,
     pub(crate) extensions: Vec<String>,
     pub(crate) retry: RetryPolicy,
-    pub(crate) follow: FollowPolicy,
     pub(crate) max_response_bytes: u64,
     pub(crate) max_event_bytes: usize,
     /// Where the card is cached, and under which address.
@@ -61,13 +60,15 @@ pub(crate) struct Inner {
 pub struct Client {
     inner: Arc<Inner>,
     timeouts: Timeouts,
+    follow: FollowPolicy,
 }
 
 impl Client {
-    pub(crate) fn new(inner: Inner, timeouts: Timeouts) -> Self {
+    pub(crate) fn new(inner: Inner, timeouts: Timeouts, follow: FollowPolicy) -> Self {
         Self {
             inner: Arc::new(inner),
             timeouts,
+            follow,
         }
     }
 
@@ -103,6 +104,16 @@ impl Client {
                 connect: self.timeouts.connect,
                 ..timeouts
             },
+            follow: self.follow,
+        }
+    }
+
+    /// The same client, which follows tasks in another way.
+    #[must_use]
+    pub fn with_follow(&self, follow: FollowPolicy) -> Self {
+        Self {
+            follow,
+            ..self.clone()
         }
     }
 
@@ -141,7 +152,7 @@ impl Client {
     }
 
     pub(crate) fn follow_policy(&self) -> &FollowPolicy {
-        &self.inner.follow
+        &self.follow
     }
 
     pub(crate) fn limits(&self) -> &Timeouts {

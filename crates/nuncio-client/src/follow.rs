@@ -21,7 +21,7 @@ impl Client {
     /// the task ([`crate::task_id`]), so that [`Self::follow`] can take it up again.
     pub async fn stream(&self, call: Call, request: SendMessageRequest) -> Result<EventStream> {
         let mut following = Following::new(self, call);
-        let opened = if self.can_stream() {
+        let opened = if self.streams() {
             let call = following.remaining()?;
             self.send_streaming_message(call, request.clone()).await
         } else {
@@ -50,7 +50,7 @@ impl Client {
         let task = task.into();
         let mut following = Following::new(self, call);
         following.id = Some(task);
-        following.mode = if self.can_stream() {
+        following.mode = if self.streams() {
             Mode::Subscribe
         } else {
             Mode::Poll
@@ -64,6 +64,12 @@ impl Client {
             None => {}
         }
         Ok(following.into_stream())
+    }
+}
+
+impl Client {
+    fn streams(&self) -> bool {
+        self.can_stream() && self.follow_policy().streams
     }
 }
 

@@ -56,6 +56,8 @@ impl Default for RetryPolicy {
 /// How a task is followed when its stream is lost, or when there is none.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FollowPolicy {
+    /// Whether tasks are followed by streams where the agent has them; yes. Else they are polled.
+    pub streams: bool,
     /// How many attempts in a row to get a lost stream, or a poll, back; 8.
     ///
     /// With the delays between them they give an agent that restarts more than 15 s.
@@ -73,6 +75,7 @@ pub struct FollowPolicy {
 impl Default for FollowPolicy {
     fn default() -> Self {
         Self {
+            streams: true,
             attempts: 8,
             reconnect: Backoff {
                 first: Duration::from_millis(250),

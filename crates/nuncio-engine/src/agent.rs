@@ -295,6 +295,17 @@ impl AgentError {
         }
     }
 
+    /// A failure to tell the caller in these words, with its cause for the log.
+    pub fn caused(
+        message: impl Into<String>,
+        source: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
+        Self {
+            message: message.into(),
+            source: Some(source.into()),
+        }
+    }
+
     /// The run came to its end without saying how (ST-08).
     pub fn ended_without_result() -> Self {
         Self::new("the agent ended without result")

@@ -77,6 +77,12 @@ impl RunCx {
         Ok((child, gathered))
     }
 
+    /// The name of this part of the run: empty for the run itself, else those given to
+    /// [`Self::child`], with slashes between.
+    pub fn place(&self) -> &str {
+        &self.place.path
+    }
+
     /// How many agents are above this one, those of other servers that called this one included.
     pub fn depth(&self) -> usize {
         self.inner.chain.depth() + self.place.above.len()

@@ -5,9 +5,11 @@
 //! file and no socket.
 
 mod echo;
+mod remote;
 mod script;
 
 pub use echo::EchoAgent;
+pub use remote::{RemoteAgent, RemoteError, RemoteSettings, Waiting};
 pub use script::{
     Artifact, Content, Fault, Pause, PauseReason, Repeat, Rule, ScriptAgent, Step, When, check,
 };

@@ -1,0 +1,56 @@
+//! What must be remembered of a remote agent between a run and the next.
+
+use nuncio_engine::{EmitError, RunCx};
+use nuncio_protocol::{ContextId, Task, TaskId};
+use serde::{Deserialize, Serialize};
+
+/// How things stand with a remote agent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct RemoteState {
+    /// The conversation there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) context: Option<ContextId>,
+    /// The task there that goes on, or waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) open: Option<TaskId>,
+    /// The message that the open task is the answer to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) sent: Option<String>,
+    /// The task there that ended last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) last: Option<TaskId>,
+}
+
+impl RemoteState {
+    /// As it was left here.
+    pub(super) fn of(cx: &RunCx) -> Self {
+        let left = cx.left();
+        left.and_then(|left| serde_json::from_value(left).ok())
+            .unwrap_or_default()
+    }
+
+    pub(super) fn keep(&self, cx: &RunCx) -> Result<(), EmitError> {
+        let value = serde_json::to_value(self).unwrap_or_default();
+        cx.checkpoint(&value)
+    }
+
+    /// Takes note of how a task stands; tells whether that is new.
+    pub(super) fn note(&mut self, task: &Task, sent: &str) -> bool {
+        let before = self.clone();
+        if let Some(context) = task.context_id.as_ref().filter(|id| !id.is_empty()) {
+            self.context = Some(context.clone());
+        }
+        if task.id.is_empty() {
+            return *self != before;
+        }
+        if task.status.state.is_terminal() {
+            (self.open, self.sent) = (None, None);
+            self.last = Some(task.id.clone());
+        } else {
+            self.open = Some(task.id.clone());
+            self.sent = Some(sent.to_owned());
+        }
+        *self != before
+    }
+}
