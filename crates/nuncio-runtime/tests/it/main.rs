@@ -3,5 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
 mod echo;
+mod network;
+mod remote;
 mod script;
 mod support;

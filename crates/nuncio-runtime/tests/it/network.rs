@@ -1,0 +1,106 @@
+//! Agents on a real port, and agents that call them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use nuncio_client::ClientBuilder;
+use nuncio_egress::{Egress, EgressPolicy};
+use nuncio_engine::{Agent, Engine, Environment, HostedAgent, RandomIds, Settings, SystemClock};
+use nuncio_protocol::{Binding, SpanSink, Version};
+use nuncio_runtime::RemoteAgent;
+use nuncio_server::{Authenticator, Endpoint, Server, Switchboard};
+use nuncio_store::{MemoryStore, Store};
+use nuncio_testkit::RecordedSpans;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+/// A server of one agent; it stops when this is dropped.
+pub(crate) struct Site {
+    pub(crate) url: String,
+    pub(crate) agent: Arc<HostedAgent>,
+    pub(crate) spans: Arc<RecordedSpans>,
+    switchboard: Arc<Switchboard>,
+    stop: CancellationToken,
+}
+
+impl Site {
+    pub(crate) async fn of(agent: impl Agent + 'static) -> Self {
+        Self::on(Arc::new(MemoryStore::default()), agent).await
+    }
+
+    /// A server on a store, with a key of its own.
+    pub(crate) async fn on(store: Arc<dyn Store>, agent: impl Agent + 'static) -> Self {
+        static SITES: AtomicU8 = AtomicU8::new(0);
+        let key = [SITES.fetch_add(1, Ordering::Relaxed); 32];
+        let spans = Arc::<RecordedSpans>::default();
+        let engine = Engine::new(store, Environment::system(key), Settings::default());
+        let engine = engine.with_spans(Arc::clone(&spans) as Arc<dyn SpanSink>);
+        let agent = engine.host(Arc::new(agent));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let switchboard = Arc::new(Switchboard::new());
+        let site = Self {
+            url,
+            spans,
+            switchboard: Arc::clone(&switchboard),
+            stop: CancellationToken::new(),
+            agent,
+        };
+        site.put(Arc::clone(&site.agent));
+        switchboard.set_default(Some(site.agent.info().id.clone()));
+        let server = Server::new(
+            nuncio_server::Settings::default(),
+            Authenticator::anonymous(),
+            switchboard,
+            Arc::new(SystemClock),
+            Arc::new(RandomIds),
+        );
+        let server = server.with_spans(Arc::clone(&site.spans) as Arc<dyn SpanSink>);
+        let stop = site.stop.clone();
+        tokio::spawn(async move { server.run(listener, stop).await });
+        site
+    }
+
+    /// One more agent of the same engine.
+    pub(crate) fn put(&self, agent: Arc<HostedAgent>) {
+        let (id, card) = (agent.info().id.clone(), agent.card());
+        self.switchboard
+            .insert(Endpoint::new(id, card, agent))
+            .unwrap();
+    }
+
+    /// The agent as one that is called over the network.
+    pub(crate) async fn remote(&self, id: &str) -> RemoteAgent {
+        RemoteAgent::connect(id, client(), &self.url).await.unwrap()
+    }
+
+    /// The same in one version and binding.
+    pub(crate) async fn remote_by(&self, version: Version, binding: Binding) -> RemoteAgent {
+        let client = client().versions([version]).binding(binding);
+        RemoteAgent::connect("remote", client, &self.url)
+            .await
+            .unwrap()
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
+
+pub(crate) fn client() -> ClientBuilder {
+    ClientBuilder::new(Egress::new(EgressPolicy::open()).unwrap())
+}
+
+/// Waits until something is so.
+pub(crate) async fn until(mut so: impl AsyncFnMut() -> bool) {
+    for _ in 0..1_000 {
+        if so().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it did not become so within ten seconds");
+}
