@@ -15,6 +15,7 @@ use crate::cell::Queue;
 use crate::chain::Chain;
 use crate::outbox::{Emitted, Outbox};
 use crate::place::{Checkpoints, Place};
+use crate::session::Sessions;
 use crate::span::{Node, RunTrace};
 
 /// Why an event was not taken.
@@ -53,6 +54,7 @@ pub(crate) struct RunInner {
     pub(crate) chain: Chain,
     pub(crate) environment: Environment,
     pub(crate) spans: Option<Arc<dyn SpanSink>>,
+    pub(crate) sessions: Sessions,
     pub(crate) outbox: Outbox,
     pub(crate) queue: Queue,
     pub(crate) checkpoints: Mutex<Checkpoints>,

@@ -26,6 +26,7 @@ use crate::engine::{Core, store_error};
 use crate::outbox::{Batch, Emitted, Outbox};
 use crate::place::{Checkpoints, Place};
 use crate::request::RequestParts;
+use crate::session::Sessions;
 use crate::span::RunTrace;
 use crate::{Agent, AgentError, Input, Outcome, RunCx};
 
@@ -111,6 +112,7 @@ impl Core {
             chain: Chain::read(request.metadata.as_ref(), self.settings.max_depth),
             environment: self.environment.clone(),
             spans: self.spans.get().cloned(),
+            sessions: Sessions::new(Arc::clone(&self.store), Arc::clone(&self.environment.clock)),
             outbox: Outbox::new(&task, self.settings.outbox_events),
             queue: Default::default(),
             checkpoints: Mutex::default(),

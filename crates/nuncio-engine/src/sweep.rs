@@ -1,4 +1,4 @@
-//! Keeping to how long things are kept: ended tasks, and the logs of ended tasks.
+//! Keeping to how long things are kept: ended tasks, the logs of ended tasks, sessions.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Engine;
 
-/// How long what has ended is kept.
+/// How long is kept what has ended, or rests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Retention {
@@ -21,9 +21,14 @@ pub struct Retention {
     /// The task itself stays as it is; only a stream cannot begin at an older position of it any
     /// more. A log that a webhook has not been told whole is kept.
     pub events: Option<Duration>,
+    /// Sessions with the state of their contexts, from the last time that something was written to
+    /// one; 90 days. `None` keeps them for ever.
+    ///
+    /// State that a caller's sessions share, or an agent's, stays.
+    pub sessions: Option<Duration>,
     /// The time between two sweeps; 10 minutes.
     pub every: Duration,
-    /// Tasks in one commit of a sweep; 50.
+    /// Tasks, or sessions, in one commit of a sweep; 50.
     pub batch: usize,
 }
 
@@ -33,6 +38,7 @@ impl Default for Retention {
         Self {
             tasks: Some(30 * DAY),
             events: Some(7 * DAY),
+            sessions: Some(90 * DAY),
             every: Duration::from_secs(600),
             batch: 50,
         }
@@ -53,12 +59,8 @@ impl Engine {
             ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
             loop {
                 ticks.tick().await;
-                match self.sweep(&retention).await {
-                    Ok((0, 0)) => {}
-                    Ok((tasks, logs)) => {
-                        tracing::info!(tasks, logs, "removed what is kept no longer");
-                    }
-                    Err(error) => tracing::warn!(%error, "what has expired is not removed yet"),
+                if let Err(error) = self.sweep_all(&retention).await {
+                    tracing::warn!(%error, "what has expired is not removed yet");
                 }
             }
         };
@@ -68,7 +70,16 @@ impl Engine {
         }
     }
 
-    /// Sweeps once; gives how many tasks, and how many logs of other tasks, have been removed.
+    async fn sweep_all(&self, retention: &Retention) -> Result<(), StoreError> {
+        let (tasks, logs) = self.sweep(retention).await?;
+        let sessions = self.sweep_sessions(retention).await?;
+        if tasks > 0 || logs > 0 || sessions > 0 {
+            tracing::info!(tasks, logs, sessions, "removed what is kept no longer");
+        }
+        Ok(())
+    }
+
+    /// Sweeps tasks once; gives how many, and how many logs of other tasks, have been removed.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read or written; what was removed before stays so.
@@ -81,11 +92,47 @@ impl Engine {
             .sweep_kind(SweepKind::Compact, retention.events, batch)
             .await?;
         if tasks > 0 || logs > 0 {
-            while self.core.store.reclaim().await? {
-                tokio::time::sleep(BREATH).await;
-            }
+            self.reclaim().await?;
         }
         Ok((tasks, logs))
+    }
+
+    /// Sweeps sessions once; gives how many have been removed.
+    ///
+    /// # Errors
+    /// As [`Engine::sweep`].
+    pub async fn sweep_sessions(&self, retention: &Retention) -> Result<u64, StoreError> {
+        let Some(age) = retention.sessions else {
+            return Ok(0);
+        };
+        let before = self.before(age);
+        let mut removed = 0;
+        loop {
+            let store = &self.core.store;
+            let part = store.prune_sessions(before, retention.batch.max(1)).await?;
+            if part == 0 {
+                break;
+            }
+            removed += part;
+            tokio::time::sleep(BREATH).await;
+        }
+        if removed > 0 {
+            self.reclaim().await?;
+        }
+        Ok(removed)
+    }
+
+    async fn reclaim(&self) -> Result<(), StoreError> {
+        while self.core.store.reclaim().await? {
+            tokio::time::sleep(BREATH).await;
+        }
+        Ok(())
+    }
+
+    /// The time before which things are older than `age`.
+    fn before(&self, age: Duration) -> Timestamp {
+        let now = self.core.now().unix_ms();
+        Timestamp::from_unix_ms(now.saturating_sub_unsigned(millis(age)))
     }
 
     async fn sweep_kind(
@@ -95,12 +142,7 @@ impl Engine {
         limit: usize,
     ) -> Result<u64, StoreError> {
         let Some(age) = age else { return Ok(0) };
-        let before = self
-            .core
-            .now()
-            .unix_ms()
-            .saturating_sub_unsigned(millis(age));
-        let before = Timestamp::from_unix_ms(before);
+        let before = self.before(age);
         let (mut removed, mut from): (u64, Option<SweepMark>) = (0, None);
         loop {
             let sweep = Sweep {

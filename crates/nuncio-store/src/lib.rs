@@ -1,4 +1,5 @@
-//! What must survive: tasks with their logs and conversations, idempotency keys, leases, webhooks.
+//! What must survive: tasks with their logs and conversations, idempotency keys, leases, webhooks,
+//! and what agents keep: sessions, state, call trees.
 //!
 //! [`Store`] is what the engine needs of a database, in the words of the engine; [`SqliteStore`],
 //! [`PostgresStore`] and [`MemoryStore`] implement it. One contract suite (`contract`) passes on each.
@@ -10,21 +11,28 @@ mod claims;
 mod fold;
 mod input;
 mod memory;
+mod nodes;
 mod open;
 mod parts;
 mod payload;
 mod postgres;
 mod report;
+mod sessions;
 mod sqlite;
 mod types;
 mod upkeep;
 mod webhooks;
 
 pub use memory::{MemoryOptions, MemoryStore};
+pub use nodes::{NodeRow, Nodes};
 pub use open::{OpenOptions, is_shared, open, shown_url};
 pub use parts::PartsOptions;
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use report::{CheckReport, SchemaReport};
+pub use sessions::{
+    SessionAppend, SessionAppended, SessionEntry, SessionKey, SessionState, Sessions, StateChange,
+    StateScope,
+};
 pub use sqlite::{
     SqliteOptions, SqliteStore, Synchronous, backup, check, examine, migrate, restore,
 };

@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Deliveries;
 use crate::upkeep::{Imported, Sweep, Swept, WholeTask};
+use crate::{Deliveries, Nodes, Sessions};
 use nuncio_protocol::{
     AgentId, CallerId, ContextId, Event, PushConfigId, Task, TaskId, TaskPushNotificationConfig,
     TaskState, Timestamp, Version, WorkspaceId,
@@ -301,6 +301,16 @@ pub enum StoreError {
     /// The store was made by a newer version, or is in use by another process.
     #[error("{0}")]
     Refused(String),
+    /// A text is above its limit; nothing was written.
+    #[error("{what} has {bytes} bytes, {limit} are allowed")]
+    TooLarge {
+        /// Which text.
+        what: &'static str,
+        /// How many bytes it has.
+        bytes: usize,
+        /// How many it may have.
+        limit: usize,
+    },
     /// The store has been closed.
     #[error("the store is closed")]
     Closed,
@@ -310,7 +320,7 @@ pub enum StoreError {
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// What the engine needs of a database.
-pub trait Store: Deliveries + Send + Sync + fmt::Debug {
+pub trait Store: Deliveries + Sessions + Nodes + Send + Sync + fmt::Debug {
     /// Stores a new task with its first events, key, context and webhook, in one commit.
     fn create(&self, new: NewTask) -> StoreFuture<'_, Created>;
 

@@ -1,5 +1,7 @@
 //! A store that fails when told, for what must survive it.
 
+mod sessions;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;

@@ -18,6 +18,7 @@ mod replicas;
 mod retention;
 mod secrets;
 mod send;
+mod session;
 mod shared_store;
 mod signatures;
 mod spans;

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use nuncio_engine::{Retention, Settings};
 use nuncio_protocol::{
-    A2aError, AgentService as _, ErrorKind, Event, GetTaskRequest, ListTasksRequest,
+    A2aError, AgentService as _, Clock as _, ErrorKind, Event, GetTaskRequest, ListTasksRequest,
     SubscribeToTaskRequest, Task, TaskState,
 };
-use nuncio_store::{MemoryOptions, MemoryStore};
+use nuncio_store::{MemoryOptions, MemoryStore, SessionAppend, SessionKey};
 use nuncio_testkit::{Bed, Behaviour, FaultyStore, TestAgent, call, send, text_message};
 use tokio_util::sync::CancellationToken;
 
@@ -82,6 +82,46 @@ async fn ended_tasks_expire_and_others_stay() {
     );
     let again = bed.ask("m1", "hello").await;
     assert_ne!(again.id, gone.id, "the key has gone with its task");
+}
+
+/// Sessions grow old by themselves, whatever becomes of the tasks that wrote to them.
+#[tokio::test(start_paused = true)]
+async fn sessions_expire_when_nobody_goes_on_with_them() {
+    let bed = Bed::new(Behaviour::Echo);
+    let key = |context: &str| SessionKey {
+        scope: bed.scope("alice"),
+        context: context.into(),
+    };
+    let say = async |context: &str, after| {
+        let append = SessionAppend {
+            key: key(context),
+            after,
+            task: "t".into(),
+            at: bed.clock.now(),
+            entries: vec!["1".into()],
+            state: Vec::new(),
+        };
+        bed.store.append_session(append).await.unwrap()
+    };
+    for n in 0..7 {
+        say(&format!("c{n}"), 0).await;
+    }
+    bed.clock.advance(80 * DAY_MS);
+    say("c3", 1).await;
+    bed.clock.advance(10 * DAY_MS);
+    let mut retention = Retention::default();
+    retention.batch = 2;
+    let sweep = async |retention: &Retention| bed.engine.sweep_sessions(retention).await.unwrap();
+    assert_eq!(sweep(&retention).await, 0, "on the day");
+    bed.clock.advance(1);
+    let mut for_ever = retention.clone();
+    for_ever.sessions = None;
+    assert_eq!(sweep(&for_ever).await, 0);
+    assert_eq!(sweep(&retention).await, 6);
+    let kept = bed.store.session(&key("c3"), 0, 9).await.unwrap();
+    assert_eq!(kept.len(), 2);
+    let gone = bed.store.session(&key("c0"), 0, 9).await.unwrap();
+    assert_eq!(gone, []);
 }
 
 #[tokio::test(start_paused = true)]

@@ -17,6 +17,7 @@ mod deliveries;
     reason = "shared with the tests of the binary, which use all of it"
 )]
 mod report;
+mod sessions;
 mod wire;
 mod world;
 

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use nuncio_protocol::{PushConfigId, TaskId, Timestamp};
 use tokio::time::Instant;
 
+use super::conversations::Conversations;
 use super::desk::Desk;
 use super::entry::Entry;
 use super::lease::until;
 use super::log::Log;
 use super::scope::{KeyUse, ScopeLists};
+use super::store::MemoryOptions;
 use crate::input::{check_append, check_new, check_transition, may_write};
 use crate::{
     Append, Appended, Claim, Created, DeliveryState, Head, HeldRun, Idempotency, Lease, NewTask,
@@ -29,12 +31,14 @@ pub(super) struct Contents {
     pub(super) finished: VecDeque<TaskId>,
     max_finished: usize,
     evicted: Vec<Entry>,
+    pub(super) conversations: Conversations,
 }
 
 impl Contents {
-    pub(super) fn new(max_finished: usize) -> Self {
+    pub(super) fn new(options: &MemoryOptions) -> Self {
         Self {
-            max_finished,
+            max_finished: options.max_finished,
+            conversations: Conversations::new(options.max_sessions),
             ..Self::default()
         }
     }
@@ -115,6 +119,7 @@ impl Contents {
                 .collect(),
             push_configs: BTreeMap::new(),
             desks: BTreeMap::new(),
+            nodes: Vec::new(),
             keys: Vec::new(),
         };
         if let Some(lease) = &new.lease {

@@ -11,7 +11,8 @@ use super::lease::until;
 use super::log::Log;
 use super::scope::Place;
 use crate::fold::fold;
-use crate::{Append, Head, Lease, LeaseChange, PushConfigRow, StoreError};
+use crate::nodes::MAX_NODES;
+use crate::{Append, Head, Lease, LeaseChange, NodeRow, PushConfigRow, StoreError};
 
 /// A task with its log.
 #[derive(Debug)]
@@ -33,6 +34,8 @@ pub(super) struct Entry {
     pub(super) push_configs: BTreeMap<PushConfigId, PushConfigRow>,
     /// How the delivery of some of them stands.
     pub(super) desks: BTreeMap<PushConfigId, Desk>,
+    /// Its call tree, in the order of first writing.
+    pub(super) nodes: Vec<NodeRow>,
     /// The keys that lead here.
     pub(super) keys: Vec<Arc<str>>,
 }
@@ -77,6 +80,16 @@ impl Entry {
         }
         if append.checkpoint.is_some() {
             self.head.checkpoint = append.checkpoint;
+        }
+    }
+
+    /// Puts a node in the place of the one of its id, or after the others while there is room.
+    pub(super) fn record(&mut self, node: NodeRow) {
+        let room = self.nodes.len() < MAX_NODES;
+        match self.nodes.iter_mut().rfind(|known| known.id == node.id) {
+            Some(known) => known.json = node.json,
+            None if room => self.nodes.push(node),
+            None => {}
         }
     }
 

@@ -4,6 +4,7 @@
 //! process. Futures are ready at once, and no call waits for another longer than a lock.
 
 mod contents;
+mod conversations;
 mod deliveries;
 mod desk;
 mod entry;
@@ -11,6 +12,7 @@ mod hearing;
 mod lease;
 mod log;
 mod scope;
+mod sessions;
 mod store;
 mod upkeep;
 

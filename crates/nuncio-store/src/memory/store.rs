@@ -23,12 +23,15 @@ use crate::{
 pub struct MemoryOptions {
     /// How many ended tasks are kept, with their keys; the ones that ended first go first.
     pub max_finished: usize,
+    /// How many sessions are kept; those to which nothing has been written for longest go first.
+    pub max_sessions: usize,
 }
 
 impl Default for MemoryOptions {
     fn default() -> Self {
         Self {
             max_finished: 100_000,
+            max_sessions: 10_000,
         }
     }
 }
@@ -58,7 +61,7 @@ impl MemoryStore {
     /// An empty store.
     pub fn new(options: MemoryOptions) -> Self {
         Self::on(Arc::new(Shared {
-            contents: RwLock::new(Contents::new(options.max_finished)),
+            contents: RwLock::new(Contents::new(&options)),
             hearers: Hearers::default(),
             claims: Claims::default(),
         }))

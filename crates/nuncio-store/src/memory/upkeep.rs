@@ -134,6 +134,7 @@ impl Contents {
             requests: whole.requests,
             push_configs: BTreeMap::new(),
             desks: BTreeMap::new(),
+            nodes: Vec::new(),
             keys: Vec::new(),
         };
         for row in whole.webhooks {

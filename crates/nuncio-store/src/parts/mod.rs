@@ -9,6 +9,7 @@ mod deliveries;
 mod folder;
 mod place;
 mod reference;
+mod sessions;
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;

@@ -14,7 +14,7 @@ use crate::{CheckReport, SchemaReport, StoreError, WholeTask};
 /// Tasks read at once; each may be large.
 const PAGE: i64 = 50;
 
-/// What has a task, or a scope, to which it belongs, and the version that made it.
+/// What has a task, a session or a scope to which it belongs, and the version that made it.
 const REFERENCES: &[(&str, usize, &str, &str)] = &[
     ("log", 1, "task", "tasks"),
     ("snapshots", 1, "task", "tasks"),
@@ -25,6 +25,11 @@ const REFERENCES: &[(&str, usize, &str, &str)] = &[
     ("push_states", 4, "task", "tasks"),
     ("push_letters", 4, "task", "tasks"),
     ("push_calls", 4, "task", "tasks"),
+    ("nodes", 5, "task", "tasks"),
+    ("session_entries", 5, "session", "sessions"),
+    ("session_states", 5, "session", "sessions"),
+    ("caller_states", 5, "scope", "scopes"),
+    ("sessions", 5, "scope", "scopes"),
     ("tasks", 1, "scope", "scopes"),
 ];
 
@@ -40,6 +45,15 @@ const TOTALS: &str = "
         (SELECT * FROM counted EXCEPT SELECT * FROM there)
         UNION ALL
         (SELECT * FROM there EXCEPT SELECT * FROM counted)) wrong";
+
+/// Sessions whose entries are not all positions up to the last one.
+const GAPS: &str = "
+    SELECT count(*) FROM (
+        SELECT FROM nuncio.sessions n
+        LEFT JOIN nuncio.session_entries e ON e.session = n.number
+        GROUP BY n.number
+        HAVING coalesce(max(e.position), 0) <> n.last
+            OR count(e.position) <> coalesce(max(e.position) - min(e.position) + 1, 0)) gaps";
 
 /// Looks in which shape the schema is.
 pub(super) async fn examine(connector: &Connector) -> Result<SchemaReport, StoreError> {
@@ -92,6 +106,12 @@ pub(super) async fn check(connector: &Connector) -> Result<CheckReport, StoreErr
     let wrong = count(client, TOTALS).await?;
     if wrong > 0 {
         report.note(format!("{wrong} totals do not add up"));
+    }
+    if version >= schema::SESSIONS {
+        let gaps = count(client, GAPS).await?;
+        if gaps > 0 {
+            report.note(format!("{gaps} sessions have gaps"));
+        }
     }
     check_tasks(client, version, &mut report).await?;
     Ok(report)

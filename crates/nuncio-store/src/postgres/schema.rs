@@ -14,7 +14,11 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0002_write.sql"),
     include_str!("migrations/0003_retention.sql"),
     include_str!("migrations/0004_deliveries.sql"),
+    include_str!("migrations/0005_sessions.sql"),
 ];
+
+/// The step since which there are sessions.
+pub(super) const SESSIONS: usize = 5;
 
 /// How many steps there are.
 pub(super) const KNOWN: usize = MIGRATIONS.len();

@@ -196,7 +196,7 @@ pub(super) async fn prune(
 }
 
 /// What a function says that answers with yes or no.
-fn said(rows: &[tokio_postgres::Row]) -> Result<bool, StoreError> {
+pub(super) fn said(rows: &[tokio_postgres::Row]) -> Result<bool, StoreError> {
     rows.first().map_or(Ok(false), |row| column(row, 0))
 }
 

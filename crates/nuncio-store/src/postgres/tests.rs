@@ -6,6 +6,7 @@ use super::connection::Connector;
 use super::list::Query;
 use super::options::PostgresOptions;
 use super::push::BACKLOG;
+use super::sessions::entries_query;
 use super::webhooks::page_query;
 use crate::{DeliveryFilter, ListFilter, PageKey, PostgresStore, Scope, Store as _};
 
@@ -97,6 +98,38 @@ async fn pages_of_webhooks_come_from_an_index() {
     assert!(plan.contains("push_letters_requested"), "{plan}");
     assert!(!plan.contains("Seq Scan on push_configs"), "{plan}");
     assert!(!plan.contains("Seq Scan on tasks"), "{plan}");
+    store.unwrap().close().await.unwrap();
+}
+
+/// However long a session is, no more than the page of it is read.
+#[tokio::test]
+async fn entries_of_sessions_come_from_an_index_in_order() {
+    let Some(database) = Database::new().await else {
+        return;
+    };
+    let store = PostgresStore::open(&database.url(), PostgresOptions::default()).await;
+    let client = database.client().await;
+    let fill = "INSERT INTO nuncio.scopes (workspace, agent, caller) VALUES ('w', 'a', 'ada');
+        INSERT INTO nuncio.sessions (scope, context, last, at_ms)
+        SELECT 1, 'c' || n, 20, n FROM generate_series(1, 1000) n;
+        INSERT INTO nuncio.session_entries (session, position, task, at_ms, body)
+        SELECT n, p, 't', n, 'x' FROM generate_series(1, 1000) n, generate_series(1, 20) p;
+        ANALYZE";
+    client.batch_execute(fill).await.unwrap();
+    let connector = Connector::new(&database.url(), &PostgresOptions::default()).unwrap();
+    let connection = connector.open().await.unwrap();
+    for direction in ["", "DESC"] {
+        let explain = format!("EXPLAIN {}", entries_query(direction));
+        let rows = connection
+            .query(&explain, &[&"w", &"a", &"ada", &"c5", &3_i64, &10_i64])
+            .await
+            .unwrap();
+        let lines: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+        let plan = lines.join("\n");
+        assert!(plan.contains("session_entries_pkey on"), "{plan}");
+        assert!(!plan.contains("Sort"), "{plan}");
+        assert!(!plan.contains("Seq Scan on session"), "{plan}");
+    }
     store.unwrap().close().await.unwrap();
 }
 

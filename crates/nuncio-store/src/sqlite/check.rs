@@ -64,6 +64,33 @@ const STRAYS: &[(&str, usize, &str)] = &[
          WHERE (task, id) NOT IN (SELECT task, id FROM push_configs)",
     ),
     (
+        "nodes",
+        6,
+        "SELECT count(*) FROM nodes WHERE task NOT IN (SELECT number FROM tasks)",
+    ),
+    (
+        "sessions",
+        6,
+        "SELECT count(*) FROM sessions WHERE scope NOT IN (SELECT number FROM scopes)",
+    ),
+    (
+        "session_entries",
+        6,
+        "SELECT count(*) FROM session_entries
+         WHERE slot >> 32 NOT IN (SELECT number FROM sessions)",
+    ),
+    (
+        "session_states",
+        6,
+        "SELECT count(*) FROM session_states
+         WHERE session NOT IN (SELECT number FROM sessions)",
+    ),
+    (
+        "caller_states",
+        6,
+        "SELECT count(*) FROM caller_states WHERE scope NOT IN (SELECT number FROM scopes)",
+    ),
+    (
         "tasks",
         1,
         "SELECT count(*) FROM tasks WHERE scope NOT IN (SELECT number FROM scopes)",
@@ -79,7 +106,16 @@ const TOTALS: &str = "
         SELECT scope, state, count(*) FROM tasks GROUP BY scope, state
         EXCEPT SELECT scope, state, count FROM totals WHERE count <> 0)";
 
-/// Checks a database: SQLite's own check, gapless logs, snapshots that are the fold of their
+/// Sessions whose entries are not all positions up to the last one.
+const GAPS: &str = "
+    SELECT count(*) FROM (
+        SELECT 1 FROM sessions LEFT JOIN session_entries
+            ON slot > sessions.number << 32 AND slot <= (sessions.number << 32) + 4294967295
+        GROUP BY sessions.number
+        HAVING ifnull(max(slot) - (sessions.number << 32), 0) <> sessions.last
+            OR count(slot) <> ifnull(max(slot) - min(slot) + 1, 0))";
+
+/// Checks a database: SQLite's own check, gapless logs and sessions, snapshots that are the fold of their
 /// logs, references that lead somewhere, totals that add up, and large parts that are what was stored,
 /// if they are in the folder beside it.
 ///
@@ -130,6 +166,12 @@ fn report(connection: &Connection, version: usize, parts: &Path) -> Result<Check
     let wrong: i64 = moment.query_row(TOTALS, [], |row| row.get(0))?;
     if wrong > 0 {
         report.note(format!("{wrong} totals do not add up"));
+    }
+    if version >= schema::SESSIONS {
+        let gaps: i64 = moment.query_row(GAPS, [], |row| row.get(0))?;
+        if gaps > 0 {
+            report.note(format!("{gaps} sessions have gaps"));
+        }
     }
     // One of an older version is checked as it is, before it is carried over.
     let forgotten = match version < schema::RETENTION {

@@ -18,10 +18,14 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003_requests.sql"),
     include_str!("migrations/0004_retention.sql"),
     include_str!("migrations/0005_deliveries.sql"),
+    include_str!("migrations/0006_sessions.sql"),
 ];
 
 /// The step since which a log may be compacted.
 pub(super) const RETENTION: usize = 4;
+
+/// The step since which there are sessions.
+pub(super) const SESSIONS: usize = 6;
 
 /// How many steps there are.
 pub(super) const KNOWN: usize = MIGRATIONS.len();

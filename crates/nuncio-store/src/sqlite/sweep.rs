@@ -131,6 +131,7 @@ fn expire(batch: &mut Batch<'_>, task: i64) -> Result<(), Failure> {
         "DELETE FROM push_states WHERE task = ?1",
         "DELETE FROM push_letters WHERE task = ?1",
         "DELETE FROM push_calls WHERE task = ?1",
+        "DELETE FROM nodes WHERE task = ?1",
     ] {
         batch
             .connection

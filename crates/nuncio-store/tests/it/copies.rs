@@ -6,13 +6,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nuncio_protocol::TaskState;
 use nuncio_store::{
-    SqliteOptions, SqliteStore, Store, StoreError, Synchronous, backup, check, examine, migrate,
-    restore,
+    Sessions as _, SqliteOptions, SqliteStore, Store, StoreError, Synchronous, backup, check,
+    examine, migrate, restore,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
 
+use crate::contract::sessions::{said, session_of};
 use crate::draft::{Draft, key, scope};
+use crate::sqlite::WITHOUT_SESSIONS;
 
 fn open(path: &Path) -> SqliteStore {
     let options = SqliteOptions {
@@ -166,6 +168,31 @@ async fn a_database_is_replaced_only_when_that_is_meant() {
     store.close().await.unwrap();
 }
 
+/// What agents keep is in a copy.
+#[tokio::test]
+async fn sessions_are_copied_and_restored() {
+    let folder = TempDir::new().unwrap();
+    let (path, copy) = (
+        folder.path().join("nuncio.db"),
+        folder.path().join("copy.db"),
+    );
+    let store = open(&path);
+    let key = session_of("ada", "c");
+    let first = said(&key, 0, &["a", "b"]);
+    store.append_session(first).await.unwrap();
+    let before = store.session(&key, 0, 9).await.unwrap();
+    backup(&path, &copy).unwrap();
+    store
+        .append_session(said(&key, 2, &["later"]))
+        .await
+        .unwrap();
+    store.close().await.unwrap();
+    restore(&copy, &path, true).unwrap();
+    let store = open(&path);
+    assert_eq!(store.session(&key, 0, 9).await.unwrap(), before);
+    store.close().await.unwrap();
+}
+
 async fn fill_more(path: &Path) {
     let store = open(path);
     store
@@ -218,23 +245,26 @@ async fn shapes_are_examined_and_carried_over() {
     let copy = folder.path().join("copy.db");
     assert!(refusal(backup(&path, &copy)).contains("use a newer nuncio"));
     set(
-        report.known - 2,
-        "DROP INDEX keys_by_task; ALTER TABLE tasks DROP COLUMN forgotten;
-         DROP TABLE push_states; DROP TABLE push_letters; DROP TABLE push_calls;",
+        report.known - 3,
+        &format!(
+            "{WITHOUT_SESSIONS}
+             DROP INDEX keys_by_task; ALTER TABLE tasks DROP COLUMN forgotten;
+             DROP TABLE push_states; DROP TABLE push_letters; DROP TABLE push_calls;"
+        ),
     );
     let older = check(&path).unwrap();
     assert_eq!((older.tasks, older.problems), (4, Vec::new()));
     backup(&path, &copy).unwrap();
     let restored = folder.path().join("restored.db");
     assert_eq!(restore(&copy, &restored, false).unwrap().tasks, 4);
-    assert_eq!(examine(&restored).unwrap().found, report.known - 2);
+    assert_eq!(examine(&restored).unwrap().found, report.known - 3);
     let store = open(&restored);
     let page = store
         .list(&scope("ada"), &Default::default(), None, 9)
         .await;
     assert_eq!(page.unwrap().total, 4);
     store.close().await.unwrap();
-    assert_eq!(migrate(&path).unwrap(), report.known - 2);
+    assert_eq!(migrate(&path).unwrap(), report.known - 3);
     assert_eq!(examine(&path).unwrap(), report);
     assert_eq!(check(&path).unwrap().problems, [""; 0]);
     assert_eq!(migrate(&path).unwrap(), report.known, "nothing left to do");

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use nuncio_store::{MemoryOptions, MemoryStore, Store};
+use nuncio_store::{MemoryOptions, MemoryStore, Sessions as _, Store};
 
+use crate::contract::sessions::{said, session_of};
 use crate::contract::{Shared, contract, contract_of_replicas};
 use crate::draft::{Draft, key, scope};
 
@@ -32,7 +33,10 @@ fn a_store_alone_hears_nothing() {
 
 #[tokio::test]
 async fn the_oldest_ended_task_is_forgotten_first() {
-    let store = MemoryStore::new(MemoryOptions { max_finished: 2 });
+    let store = MemoryStore::new(MemoryOptions {
+        max_finished: 2,
+        ..MemoryOptions::default()
+    });
     let mut open = Draft::new("ada", "open", 0);
     store.create(open.create()).await.unwrap();
     for n in 0..4 {
@@ -55,4 +59,24 @@ async fn the_oldest_ended_task_is_forgotten_first() {
     );
     assert!(store.find_key(&ada, "key 1").await.unwrap().is_none());
     assert!(store.find_key(&ada, "key 2").await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn the_oldest_session_is_forgotten_first() {
+    let store = MemoryStore::new(MemoryOptions {
+        max_sessions: 2,
+        ..MemoryOptions::default()
+    });
+    let keys = ["a", "b", "c"].map(|context| session_of("ada", context));
+    for (n, key) in keys.iter().enumerate() {
+        let mut one = said(key, 0, &["x"]);
+        one.at = crate::draft::at(100 - n as i64);
+        store.append_session(one).await.unwrap();
+    }
+    let mut counts = Vec::new();
+    for key in &keys {
+        counts.push(store.session(key, 0, 9).await.unwrap().len());
+    }
+    // The newest one has the oldest time, and is not the one to go while it is written to.
+    assert_eq!(counts, [1, 0, 1]);
 }

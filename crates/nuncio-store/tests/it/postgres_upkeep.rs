@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use nuncio_protocol::TaskState;
 use nuncio_store::{
-    Imported, PostgresOptions, PostgresStore, SchemaReport, StoreError, Sweep, SweepKind,
+    Imported, PostgresOptions, PostgresStore, SchemaReport, StateChange, StateScope, StoreError,
+    Sweep, SweepKind,
 };
 
 use crate::contract::Shared;
+use crate::contract::sessions::{said, session_of};
 use crate::database::Database;
 use crate::draft::{Draft, at, key, scope, webhook};
-use crate::postgres::WITHOUT_DELIVERIES;
+use crate::postgres::{WITHOUT_DELIVERIES, WITHOUT_SESSIONS};
 
 async fn store_on(database: &Database) -> Shared {
     let store = PostgresStore::open(&database.url(), PostgresOptions::default()).await;
@@ -166,6 +168,13 @@ async fn fill(database: &Database) {
     store.create(running.create()).await.unwrap();
     let append = running.status(TaskState::Working, 2).append();
     store.append(append).await.unwrap();
+    let mut session = said(&session_of("ada", "c"), 0, &["a", "b", "c"]);
+    session.state.push(StateChange {
+        scope: StateScope::Context,
+        name: "x".into(),
+        value: Some("1".into()),
+    });
+    store.append_session(session).await.unwrap();
     store.close().await.unwrap();
 }
 
@@ -203,6 +212,26 @@ async fn damage_is_found_and_named() {
         (
             "UPDATE nuncio.tasks SET scope = 99 WHERE id = 'c'",
             Some("1 rows of tasks lead nowhere"),
+        ),
+        (
+            "INSERT INTO nuncio.nodes (task, id, body) VALUES (-1, 'stray', '')",
+            Some("1 rows of nodes lead nowhere"),
+        ),
+        (
+            "DELETE FROM nuncio.sessions",
+            Some("3 rows of session_entries lead nowhere"),
+        ),
+        (
+            "DELETE FROM nuncio.sessions",
+            Some("1 rows of session_states lead nowhere"),
+        ),
+        (
+            "DELETE FROM nuncio.session_entries WHERE position = 2",
+            Some("1 sessions have gaps"),
+        ),
+        (
+            "DELETE FROM nuncio.session_entries WHERE position = 3",
+            Some("1 sessions have gaps"),
         ),
         (
             "UPDATE nuncio.totals SET count = count + 1",
@@ -258,6 +287,7 @@ async fn shapes_are_examined_and_carried_over() {
     let back = "ALTER TABLE nuncio.tasks DROP COLUMN forgotten; DROP INDEX nuncio.keys_by_task;
         DROP FUNCTION nuncio.expire_1; DROP FUNCTION nuncio.compact_1; DROP FUNCTION nuncio.import_1;
         DELETE FROM nuncio.schema_version WHERE version = 3";
+    client.batch_execute(WITHOUT_SESSIONS).await.unwrap();
     client.batch_execute(WITHOUT_DELIVERIES).await.unwrap();
     client.batch_execute(back).await.unwrap();
     let report = PostgresStore::examine(&url).await.unwrap();

@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use nuncio_protocol::TaskState;
 use nuncio_store::{
-    Created, OpenOptions, SqliteOptions, SqliteStore, Store, StoreError, Sweep, SweepKind,
-    Synchronous, check, open as open_url,
+    Created, NodeRow, Nodes as _, OpenOptions, Sessions as _, SqliteOptions, SqliteStore,
+    StateChange, StateScope, Store, StoreError, Sweep, SweepKind, Synchronous, check,
+    open as open_url,
 };
 use rusqlite::Connection;
 use tempfile::TempDir;
 
+use crate::contract::sessions::{said, session_of};
 use crate::contract::{Shared, contract};
 use crate::draft::{Draft, at, key, lease, scope, webhook};
 
@@ -61,6 +63,24 @@ async fn filled(path: &Path) -> Vec<Draft> {
     }
     let hook = webhook(drafts[2].id(), "hook", "https://one.example/");
     store.put_push_config(&scope("ada"), &hook).await.unwrap();
+    let session = session_of("ada", "c");
+    let mut first = said(&session, 0, &["a", "b", "c"]);
+    first.state = [StateScope::Context, StateScope::Caller]
+        .map(|scope| StateChange {
+            scope,
+            name: "x".into(),
+            value: Some("1".into()),
+        })
+        .into();
+    store.append_session(first).await.unwrap();
+    let summary = store.compact_session(&session, 2, "3".into()).await;
+    assert!(summary.unwrap());
+    let node = NodeRow {
+        id: "n".into(),
+        json: "{}".into(),
+    };
+    let (ada, task) = (scope("ada"), drafts[2].id());
+    assert!(store.record_nodes(&ada, &task, vec![node]).await.unwrap());
     store.renew(lease("process")).await.unwrap();
     store.close().await.unwrap();
     drafts
@@ -94,6 +114,12 @@ async fn everything_is_there_after_closing() {
     assert_eq!(hooks.unwrap()[0].cursor, 21);
     let stored = store.load(&ada, &drafts[3].id()).await.unwrap().unwrap();
     assert_eq!(stored.head.owner.as_deref(), Some("process"));
+    let session = session_of("ada", "c");
+    let entries = store.session(&session, 0, 9).await.unwrap();
+    let positions: Vec<_> = entries.iter().map(|entry| entry.position).collect();
+    assert_eq!(positions, [2, 3]);
+    assert_eq!(store.state(&session).await.unwrap().len(), 2);
+    assert_eq!(store.nodes(&ada, &drafts[2].id()).await.unwrap().len(), 1);
     store.close().await.unwrap();
     let report = check(&path).unwrap();
     assert_eq!(report.problems, [""; 0]);
@@ -174,6 +200,11 @@ async fn a_newer_version_is_refused() {
     assert!(matches!(check(&path), Err(StoreError::Refused(_))));
 }
 
+/// Takes away what the version of sessions has brought.
+pub(crate) const WITHOUT_SESSIONS: &str = "
+    DROP TABLE sessions; DROP TABLE session_entries; DROP TABLE session_states;
+    DROP TABLE caller_states; DROP TABLE agent_states; DROP TABLE nodes;";
+
 /// PUSH-15: webhooks of a database that knew one version only are of that version.
 #[tokio::test]
 async fn a_database_of_the_first_version_is_carried_over() {
@@ -189,6 +220,7 @@ async fn a_database_of_the_first_version_is_carried_over() {
              PRAGMA user_version = 1",
         )
         .unwrap();
+    older.execute_batch(WITHOUT_SESSIONS).unwrap();
     drop(older);
     let store = open_at(&path);
     assert_holds(&store, &drafts).await;
@@ -269,6 +301,25 @@ async fn a_check_finds_what_is_wrong() {
         (
             "INSERT INTO keys VALUES (1, 'stray', 99, x'00')",
             "1 rows of keys",
+        ),
+        (
+            "INSERT INTO nodes VALUES (9, 99, 'stray', '')",
+            "1 rows of nodes",
+        ),
+        ("DELETE FROM sessions", "2 rows of session_entries"),
+        ("DELETE FROM sessions", "1 rows of session_states"),
+        ("UPDATE sessions SET scope = 99", "1 rows of sessions"),
+        (
+            "UPDATE caller_states SET scope = 99",
+            "1 rows of caller_states",
+        ),
+        (
+            "DELETE FROM session_entries WHERE (slot & 4294967295) = 3",
+            "1 sessions have gaps",
+        ),
+        (
+            "UPDATE session_entries SET slot = slot - 1 WHERE (slot & 4294967295) = 2",
+            "1 sessions have gaps",
         ),
         (
             "UPDATE tasks SET scope = 9 WHERE id = 't4'",

@@ -1,4 +1,4 @@
-//! `[retention]`: how long what has ended is kept.
+//! `[retention]`: how long is kept what has ended, or rests.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// How long what has ended is kept.
+/// How long is kept what has ended, or rests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct RetentionConfig {
@@ -17,6 +17,8 @@ pub(crate) struct RetentionConfig {
     pub(crate) tasks: Age,
     /// The logs of ended tasks, from the same time; then streams cannot begin at older positions.
     pub(crate) events: Age,
+    /// Sessions of agents, from the last time that something was written to one.
+    pub(crate) sessions: Age,
     /// The time between two sweeps.
     pub(crate) sweep_seconds: u64,
 }
@@ -27,6 +29,7 @@ impl Default for RetentionConfig {
         Self {
             tasks: Age(retention.tasks),
             events: Age(retention.events),
+            sessions: Age(retention.sessions),
             sweep_seconds: retention.every.as_secs(),
         }
     }
@@ -38,6 +41,7 @@ impl RetentionConfig {
         let mut retention = Retention::default();
         retention.tasks = self.tasks.0;
         retention.events = self.events.0;
+        retention.sessions = self.sessions.0;
         retention.every = Duration::from_secs(self.sweep_seconds);
         retention
     }
@@ -175,6 +179,18 @@ mod tests {
                 refused.contains("a time such as \"30d\""),
                 "{text}: {refused}"
             );
+        }
+    }
+    #[test]
+    fn sessions_are_kept_for_ninety_days_or_as_long_as_said() {
+        let day = Duration::from_secs(86_400);
+        for (text, age) in [
+            ("", Some(90 * day)),
+            ("sessions = \"2d\"", Some(2 * day)),
+            ("sessions = \"never\"", None),
+            ("sessions = 0", None),
+        ] {
+            assert_eq!(read(text).unwrap().settings().sessions, age, "{text}");
         }
     }
 }

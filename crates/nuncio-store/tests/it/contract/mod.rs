@@ -3,9 +3,11 @@
 pub(crate) mod deliveries;
 pub(crate) mod leases;
 pub(crate) mod listing;
+pub(crate) mod nodes;
 pub(crate) mod push;
 pub(crate) mod races;
 pub(crate) mod replicas;
+pub(crate) mod sessions;
 pub(crate) mod upkeep;
 pub(crate) mod writing;
 
@@ -72,6 +74,21 @@ macro_rules! contract {
             races::one_of_two_appends_wins,
             races::one_of_many_creates_is_new,
             races::cancel_against_completion,
+            sessions::entries_are_read_as_they_were_written,
+            sessions::any_text_is_an_entry_and_a_name,
+            sessions::an_entry_needs_the_last_position,
+            sessions::one_of_many_entries_is_the_next,
+            sessions::state_is_shared_by_its_scope,
+            sessions::a_summary_takes_the_place_of_what_it_tells,
+            sessions::nothing_of_another_session_is_seen,
+            sessions::a_deleted_session_begins_anew,
+            sessions::texts_above_their_limit_are_refused,
+            sessions::old_sessions_go_the_oldest_first,
+            nodes::nodes_stay_where_they_were_first_written,
+            nodes::nodes_belong_to_a_task_of_their_scope,
+            nodes::a_task_keeps_its_first_nodes,
+            nodes::nodes_go_with_their_task,
+            nodes::large_nodes_are_refused,
             upkeep::ended_tasks_expire_with_all_that_is_theirs,
             upkeep::a_sweep_goes_on_where_it_stopped,
             upkeep::a_compacted_log_leaves_the_task,
@@ -111,6 +128,8 @@ macro_rules! contract_of_replicas {
             each_webhook_is_claimed_by_one,
             a_lost_claim_writes_nothing_more,
             many_hands_at_one_webhook,
+            one_of_two_replicas_has_the_next_entry,
+            many_hands_at_the_state_of_one_caller,
             closing_one_leaves_the_other_open,
         );
     };

@@ -6,11 +6,13 @@ use std::time::Duration;
 use nuncio_protocol::{TaskId, TaskState};
 use nuncio_store::{
     Appended, CallOutcome, CallRecord, Change, Claim, Created, DeadLetter, DeliveryState, Head,
-    LeaseChange, LetterChange, Redelivery, Settlement, StoreError, WebhookId,
+    LeaseChange, LetterChange, Redelivery, SessionAppended, Settlement, StateChange, StateScope,
+    StoreError, WebhookId,
 };
 use tokio::sync::broadcast;
 
 use super::Shared;
+use super::sessions::{said, session_of};
 use crate::draft::{Draft, at, key, lapsed, lease, scope, webhook};
 
 /// Only so that a change which is never heard of ends the test.
@@ -385,4 +387,60 @@ pub(crate) async fn closing_one_leaves_the_other_open(stores: &[Shared; 2]) {
     stores[1].ping().await.unwrap();
     let stored = stores[1].load(&scope("ada"), &draft.id()).await.unwrap();
     assert_eq!(stored.unwrap().head.last, 1);
+}
+
+/// Of two processes at one session each entry is of one, and both see all of them.
+pub(crate) async fn one_of_two_replicas_has_the_next_entry(stores: &[Shared; 2]) {
+    let key = session_of("ada", "c");
+    for round in 0..100 {
+        let writers = [0, 1].map(|n: usize| {
+            let (store, one) = (stores[n].clone(), said(&key, round, &[&n.to_string()]));
+            tokio::spawn(async move { store.append_session(one).await.unwrap() })
+        });
+        let mut won = 0;
+        for writer in writers {
+            match writer.await.unwrap() {
+                SessionAppended::Done { .. } => won += 1,
+                SessionAppended::Conflict { last } => assert_eq!(last, round + 1),
+            }
+        }
+        assert_eq!(won, 1, "round {round}");
+    }
+    for store in stores {
+        let entries = store.session(&key, 0, 999).await.unwrap();
+        assert!(entries.iter().map(|entry| entry.position).eq(1..=100));
+    }
+}
+
+/// State that is shared by many sessions is written from all of them without anybody in the way of
+/// another.
+pub(crate) async fn many_hands_at_the_state_of_one_caller(stores: &[Shared; 2]) {
+    let writers: Vec<_> = (0..8)
+        .map(|writer: usize| {
+            let store = stores[writer % 2].clone();
+            tokio::spawn(async move {
+                let key = session_of("ada", &format!("c{writer}"));
+                for round in 0..25 {
+                    let mut one = said(&key, round, &["x"]);
+                    for n in 0..6 {
+                        // Each in an order of its own.
+                        let n = if writer.is_multiple_of(3) { 5 - n } else { n };
+                        let scope = [StateScope::Agent, StateScope::Caller][n % 2];
+                        one.state.push(StateChange {
+                            scope,
+                            name: format!("n{n}").into(),
+                            value: Some(writer.to_string().into()),
+                        });
+                    }
+                    let done = store.append_session(one).await.unwrap();
+                    assert_eq!(done, SessionAppended::Done { last: round + 1 });
+                }
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let states = stores[0].state(&session_of("ada", "c0")).await.unwrap();
+    assert_eq!(states.len(), 6);
 }

@@ -1,0 +1,70 @@
+//! [`Wire`] as [`Sessions`] and [`Nodes`].
+
+use std::sync::Arc;
+
+use nuncio_protocol::{TaskId, Timestamp};
+use nuncio_store::{
+    NodeRow, Nodes, Scope, SessionAppend, SessionAppended, SessionEntry, SessionKey, SessionState,
+    Sessions, StoreFuture,
+};
+
+use crate::wire::Wire;
+
+impl Sessions for Wire {
+    fn session<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        after: u64,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<SessionEntry>> {
+        self.pass(move |store| store.session(key, after, limit))
+    }
+
+    fn session_tail<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        limit: usize,
+    ) -> StoreFuture<'a, Vec<SessionEntry>> {
+        self.pass(move |store| store.session_tail(key, limit))
+    }
+
+    fn append_session(&self, append: SessionAppend) -> StoreFuture<'_, SessionAppended> {
+        self.pass(move |store| store.append_session(append))
+    }
+
+    fn compact_session<'a>(
+        &'a self,
+        key: &'a SessionKey,
+        through: u64,
+        summary: Arc<str>,
+    ) -> StoreFuture<'a, bool> {
+        self.pass(move |store| store.compact_session(key, through, summary))
+    }
+
+    fn delete_session<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, bool> {
+        self.pass(move |store| store.delete_session(key))
+    }
+
+    fn state<'a>(&'a self, key: &'a SessionKey) -> StoreFuture<'a, Vec<SessionState>> {
+        self.pass(move |store| store.state(key))
+    }
+
+    fn prune_sessions(&self, before: Timestamp, limit: usize) -> StoreFuture<'_, u64> {
+        self.pass(move |store| store.prune_sessions(before, limit))
+    }
+}
+
+impl Nodes for Wire {
+    fn record_nodes<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+        nodes: Vec<NodeRow>,
+    ) -> StoreFuture<'a, bool> {
+        self.pass(move |store| store.record_nodes(scope, task, nodes))
+    }
+
+    fn nodes<'a>(&'a self, scope: &'a Scope, task: &'a TaskId) -> StoreFuture<'a, Vec<NodeRow>> {
+        self.pass(move |store| store.nodes(scope, task))
+    }
+}
