@@ -275,6 +275,7 @@ impl Run {
             references,
             accepted_output_modes: queued.request.accepted_output_modes,
             extensions: queued.request.extensions,
+            forwarded: queued.request.forwarded,
             checkpoint,
         }
     }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use super::{failed, secrets};
-use crate::config::{AgentConfig, Config, check_agent};
+use crate::config::{AgentConfig, Config, Workshop, check_agent};
 use crate::outcome::{Failure, Outcome};
 
 /// The agents, changeable one at a time.
@@ -25,6 +25,7 @@ pub(super) struct Agents {
     engine: Engine,
     switchboard: Arc<Switchboard>,
     config: Config,
+    workshop: Workshop,
     /// Where added agents are kept; nowhere if nothing is kept.
     folder: Option<PathBuf>,
     known: Mutex<BTreeMap<String, Known>>,
@@ -47,11 +48,17 @@ impl Agents {
     ///
     /// # Errors
     /// If an agent cannot be made, or the folder cannot be read.
-    pub(super) fn start(config: &Config, engine: &Engine, kept: bool) -> Outcome<Arc<Self>> {
+    pub(super) fn start(
+        config: &Config,
+        engine: &Engine,
+        workshop: Workshop,
+        kept: bool,
+    ) -> Outcome<Arc<Self>> {
         let agents = Self {
             engine: engine.clone(),
             switchboard: Arc::new(Switchboard::new()),
             config: config.clone(),
+            workshop,
             folder: kept.then(|| config.server.data.join("agents")),
             known: Mutex::default(),
         };
@@ -104,11 +111,7 @@ impl Agents {
 
     /// Makes an agent and puts it on the switchboard.
     fn serve(&self, agent: &AgentConfig) -> Result<(), String> {
-        let built = agent.build().map_err(|faults| {
-            let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-            faults.join("; ")
-        })?;
-        let hosted = self.engine.host(built);
+        let hosted = self.engine.host(agent.build(&self.workshop)?);
         let mut card = hosted.card();
         let extended = agent.extended_card(&card);
         card.capabilities.extended_agent_card = Some(extended.is_some());
@@ -116,6 +119,7 @@ impl Agents {
             .with_dialects(agent.versions())
             .with_workspaces(agent.workspaces.iter().map(String::as_str))
             .with_legacy_routes(agent.legacy_routes)
+            .with_forwarded_headers(agent.forwarded())
             .with_status_profile(self.config.server.status_profile.into())
             .with_strict_version(self.config.server.strict_version);
         if let Some(mut card) = extended {
