@@ -455,7 +455,7 @@ fn wrong_configurations_are_refused_with_place_key_and_hint() {
             (
                 "n.toml:4",
                 "agents[0].rules",
-                "an echo agent has no rules",
+                "an agent of kind echo has no rules",
                 "script",
             ),
         ),
@@ -764,7 +764,7 @@ fn a_process_agent_is_checked() {
         (
             "command = [\"x\"]\nrules = [{ otherwise = true }]",
             "agents[0].rules",
-            "a process agent has no rules",
+            "an agent of kind process has no rules",
         ),
     ] {
         let found = faults_of_agent(&format!("kind = \"process\"\n{lines}"));
@@ -824,7 +824,7 @@ fn an_http_agent_is_checked() {
         (
             "url = \"http://a/\"\ncommand = [\"x\"]",
             "agents[0].command",
-            "an http agent has no command",
+            "an agent of kind http has no command",
         ),
     ] {
         let found = faults_of_agent(&format!("kind = \"http\"\n{lines}"));

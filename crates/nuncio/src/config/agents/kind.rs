@@ -50,15 +50,6 @@ impl AgentKind {
             _ => String::new(),
         }
     }
-
-    fn with_article(self) -> String {
-        let name = self.name();
-        let article = match name.starts_with(['a', 'e', 'i', 'o', 'u']) {
-            true => "an",
-            false => "a",
-        };
-        format!("{article} {name} agent")
-    }
 }
 
 impl AgentConfig {
@@ -75,7 +66,7 @@ impl AgentConfig {
                     .collect();
                 found.add(
                     format!("{path}.{key}"),
-                    format!("{} has no {key}", self.kind.with_article()),
+                    format!("an agent of kind {} has no {key}", self.kind.name()),
                     format!("use {}, or remove it", kinds.join(" or ")),
                 );
             }
