@@ -4,7 +4,7 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use nuncio_client::retry_after;
 use nuncio_egress::{Egress, EgressError, EgressRequest, EgressResponse, Timeouts};
-use nuncio_engine::{Agent, AgentError, AgentInfo, Input, Outcome, RunCx, RunFuture};
+use nuncio_engine::{Agent, AgentError, AgentInfo, Input, Outcome, RunCx, RunFuture, SpanKind};
 
 use super::HttpSettings;
 use super::answer::{Answer, Fault};
@@ -36,28 +36,22 @@ impl HttpAgent {
     }
 
     async fn ask(&self, cx: &RunCx, input: &Input) -> Result<Outcome, AgentError> {
+        let span = cx.span(SpanKind::Remote, format!("invoke_agent {}", self.info.id));
+        let cx = &cx.within(&span);
         let turn = Turn { cx, named: false };
         let answer = Answer {
             turn: &turn,
             max_event_bytes: self.settings.max_event_bytes,
         };
         let played = async { answer.play(self.answer(cx, input).await?).await };
-        played.await.map_err(|fault| match fault {
-            Fault::Failed(message) => AgentError::new(message),
-            Fault::Answer(why) => AgentError::new(format!("the agent's service {why}")),
-            Fault::Way(error) => self.unreached(&error),
-        })
-    }
-
-    /// What the caller learns; where the service is, only the log does.
-    fn unreached(&self, error: &EgressError) -> AgentError {
-        tracing::warn!(agent.id = %self.info.id, %error, "the agent's service gives no answer");
-        AgentError::new(match error {
-            error if error.is_connect() => "the agent's service cannot be reached",
-            EgressError::Refused(_) => "the agent's service is at an address that is not allowed",
-            EgressError::Timeout { .. } => "the agent's service took too long",
-            EgressError::TooLarge { .. } => "the answer of the agent's service is too large",
-            _ => "the connection to the agent's service broke",
+        played.await.map_err(|fault| {
+            let error = match fault {
+                Fault::Failed(message) => AgentError::new(message),
+                Fault::Answer(why) => AgentError::new(format!("the agent's service {why}")),
+                Fault::Way(error) => unreached(error),
+            };
+            span.fail(error.message());
+            error
         })
     }
 
@@ -130,6 +124,18 @@ impl HttpAgent {
         }
         headers
     }
+}
+
+/// What the caller learns; where the service is, only the log does.
+fn unreached(error: EgressError) -> AgentError {
+    let message = match &error {
+        error if error.is_connect() => "the agent's service cannot be reached",
+        EgressError::Refused(_) => "the agent's service is at an address that is not allowed",
+        EgressError::Timeout { .. } => "the agent's service took too long",
+        EgressError::TooLarge { .. } => "the answer of the agent's service is too large",
+        _ => "the connection to the agent's service broke",
+    };
+    AgentError::caused(message, error)
 }
 
 /// Whether the service may answer if it is asked again.
