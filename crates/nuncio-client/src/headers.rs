@@ -65,7 +65,7 @@ pub(crate) fn media_type(headers: &HeaderMap) -> String {
 }
 
 /// Reads `Retry-After`: seconds, or a date to be compared with the answer's own.
-pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name| headers.get(name)?.to_str().ok();
     let value = text(header::RETRY_AFTER)?.trim();
     if let Ok(seconds) = value.parse() {

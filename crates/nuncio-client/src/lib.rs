@@ -37,6 +37,7 @@ pub use client::Client;
 pub use conversation::{Conversation, ConversationState, RestoreError};
 pub use credentials::{ApiKeyPlace, Credentials, HeaderError, check_header};
 pub use failure::{Cause, cause, task_id};
+pub use headers::retry_after;
 pub use reply::Reply;
 pub use retry::{Backoff, FollowPolicy, RetryPolicy};
 pub use text::{TextChange, TextView, task_text};

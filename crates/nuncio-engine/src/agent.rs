@@ -7,8 +7,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use nuncio_protocol::{
-    AgentCapabilities, AgentCard, AgentExtension, AgentId, AgentProvider, AgentSkill, Message,
-    Metadata, Task, TaskId,
+    AgentCapabilities, AgentCard, AgentExtension, AgentId, AgentProvider, AgentSkill,
+    ForwardedHeaders, Message, Metadata, Task, TaskId,
 };
 use serde_json::Value;
 
@@ -143,6 +143,8 @@ pub struct Input {
     pub accepted_output_modes: Vec<String>,
     /// URIs of the extensions that the client names.
     pub extensions: Vec<String>,
+    /// Headers of the request that this agent may see; none after a crash.
+    pub forwarded: ForwardedHeaders,
     /// What an earlier run of the task left with [`RunCx::checkpoint`].
     pub checkpoint: Option<Value>,
 }
@@ -157,6 +159,7 @@ impl Input {
             references: Vec::new(),
             accepted_output_modes: Vec::new(),
             extensions: Vec::new(),
+            forwarded: ForwardedHeaders::default(),
             checkpoint: None,
         }
     }

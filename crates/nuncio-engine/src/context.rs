@@ -16,7 +16,7 @@ use crate::chain::Chain;
 use crate::outbox::{Emitted, Outbox};
 use crate::place::{Checkpoints, Place};
 use crate::session::Sessions;
-use crate::span::{Node, RunTrace};
+use crate::span::{RunTrace, Tree};
 
 /// Why an event was not taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -58,8 +58,7 @@ pub(crate) struct RunInner {
     pub(crate) outbox: Outbox,
     pub(crate) queue: Queue,
     pub(crate) checkpoints: Mutex<Checkpoints>,
-    /// Steps that have begun or ended since the tree was kept last.
-    pub(crate) tree: Mutex<Vec<Node>>,
+    pub(crate) tree: Mutex<Tree>,
     pub(crate) cancel_metadata: Mutex<Option<Metadata>>,
 }
 

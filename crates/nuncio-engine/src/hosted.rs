@@ -12,13 +12,13 @@ use nuncio_protocol::{
     StreamResponse, SubscribeToTaskRequest, Task, TaskPushNotificationConfig, TaskState,
     TaskStatus, TaskStatusUpdateEvent, limit_history,
 };
-use nuncio_store::{Append, Appended, Head, LeaseChange, Scope};
+use nuncio_store::{Append, Appended, Head, LeaseChange, NodeRow, Scope};
 
 use crate::cell::Cell;
 use crate::engine::{Core, store_error};
 use crate::reader::{Purpose, Reader};
 use crate::run::{fold, not_before};
-use crate::{Agent, AgentInfo};
+use crate::{Agent, AgentInfo, Node};
 
 /// One agent of an engine, as callers see it.
 pub struct HostedAgent {
@@ -38,6 +38,27 @@ impl HostedAgent {
     /// What the agent says about itself.
     pub fn info(&self) -> &AgentInfo {
         self.agent.info()
+    }
+
+    /// The call tree of a task: its runs and their steps, in the order in which they were first kept.
+    ///
+    /// A task whose runs had no steps has none. At most 2,000 steps of a task are kept.
+    ///
+    /// # Errors
+    /// TaskNotFound, also for a task of somebody else.
+    pub async fn call_tree(&self, call: &Call, id: &nuncio_protocol::TaskId) -> Result<Vec<Node>> {
+        let scope = self.scope(call);
+        self.read(&scope, id).await?;
+        let rows = self.core.store.nodes(&scope, id).await;
+        let rows = rows.map_err(|error| store_error(&error))?;
+        let node = |row: &NodeRow| serde_json::from_str(&row.json);
+        rows.iter()
+            .map(node)
+            .collect::<Result<_, _>>()
+            .map_err(|error| {
+                tracing::error!(task.id = %id, %error, "a stored call tree does not read");
+                A2aError::internal()
+            })
     }
 
     pub(crate) fn scope(&self, call: &Call) -> Scope {

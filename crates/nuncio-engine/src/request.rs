@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use nuncio_protocol::{Event, Message, Metadata, StreamResponse, TaskId, TraceContext};
+use nuncio_protocol::{
+    Event, ForwardedHeaders, Message, Metadata, StreamResponse, TaskId, TraceContext,
+};
 use nuncio_store::{Scope, StoreError};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -22,6 +24,9 @@ pub(crate) struct RequestParts {
     pub(crate) extensions: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "trace")]
     pub(crate) trace: Option<TraceContext>,
+    /// May hold credentials, and so is not stored: a run after a crash has none.
+    #[serde(skip)]
+    pub(crate) forwarded: ForwardedHeaders,
 }
 
 /// What is no trace was kept once too; it is none.

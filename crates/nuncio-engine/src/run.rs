@@ -10,9 +10,9 @@ use futures_util::FutureExt as _;
 use futures_util::future::{Fuse, FusedFuture as _};
 use nuncio_protocol::{
     A2aError, Caller, ErrorKind, Event, StreamResponse, Task, TaskArtifactUpdateEvent, TaskState,
-    TaskStatus, TaskStatusUpdateEvent, Timestamp, TraceContext,
+    TaskStatus, TaskStatusUpdateEvent, Timestamp, TraceContext, json,
 };
-use nuncio_store::{Append, Appended, Created, Head, LeaseChange, NewTask, StoreError};
+use nuncio_store::{Append, Appended, Created, Head, LeaseChange, NewTask, NodeRow, StoreError};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
@@ -27,7 +27,7 @@ use crate::outbox::{Batch, Emitted, Outbox};
 use crate::place::{Checkpoints, Place};
 use crate::request::RequestParts;
 use crate::session::Sessions;
-use crate::span::RunTrace;
+use crate::span::{Node, RunTrace};
 use crate::{Agent, AgentError, Input, Outcome, RunCx};
 
 /// What a run begins with.
@@ -190,6 +190,8 @@ impl Run {
             next = self.finish(end).await;
         }
         span.state(self.cell.view(super::cell::View::state));
+        drop(span);
+        self.keep_tree(true).await;
     }
 
     /// Lets the agent answer one message, writing meanwhile what it emits.
@@ -277,6 +279,7 @@ impl Run {
             references,
             accepted_output_modes: queued.request.accepted_output_modes,
             extensions: queued.request.extensions,
+            forwarded: queued.request.forwarded,
             checkpoint,
         }
     }
@@ -294,9 +297,30 @@ impl Run {
 
     /// Writes what has been emitted so far.
     async fn flush(&self) -> Result<(), Unwritten> {
-        let _writing = self.cell.writing.lock().await;
-        let batch = self.cx.inner.outbox.take();
-        self.write(batch, false, None).await
+        {
+            let _writing = self.cell.writing.lock().await;
+            let batch = self.cx.inner.outbox.take();
+            self.write(batch, false, None).await?;
+        }
+        self.keep_tree(false).await;
+        Ok(())
+    }
+
+    /// Keeps the steps that have begun or ended; a run of one step is told by its task alone.
+    async fn keep_tree(&self, over: bool) {
+        let nodes = self.cx.inner.tree.lock().take(over);
+        if nodes.is_empty() || self.is_draft() {
+            return;
+        }
+        let row = |node: Node| NodeRow {
+            json: json::encode(&node).into(),
+            id: node.id.into(),
+        };
+        let rows = nodes.into_iter().map(row).collect();
+        let (scope, task) = (&self.cell.scope, &self.cell.id);
+        if let Err(error) = self.core.store.record_nodes(scope, task, rows).await {
+            tracing::warn!(task.id = %task, %error, "a part of the call tree is not kept");
+        }
     }
 
     /// Writes how the turn ended, and gives the next message to answer.

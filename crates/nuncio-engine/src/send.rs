@@ -144,6 +144,7 @@ impl HostedAgent {
             accepted_output_modes: configuration.accepted_output_modes,
             extensions: call.extensions,
             trace: call.trace,
+            forwarded: call.forwarded,
         };
         Ok(Incoming {
             scope,

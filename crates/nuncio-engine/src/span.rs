@@ -70,6 +70,33 @@ pub struct Node {
     pub error: Option<String>,
 }
 
+/// The steps of a run that are still to be kept.
+#[derive(Debug, Default)]
+pub(crate) struct Tree {
+    /// The run itself, once it has ended.
+    root: Option<Node>,
+    /// Steps that have begun or ended, each as it is now.
+    steps: Vec<Node>,
+    /// Whether there have been steps.
+    branched: bool,
+}
+
+impl Tree {
+    fn put(&mut self, node: Node) {
+        self.branched = true;
+        match self.steps.iter_mut().rfind(|known| known.id == node.id) {
+            Some(known) => *known = node,
+            None => self.steps.push(node),
+        }
+    }
+
+    /// Takes what is to be written; of a run that is over, the run too if it had steps.
+    pub(crate) fn take(&mut self, over: bool) -> Vec<Node> {
+        let root = self.root.take().filter(|_| over && self.branched);
+        root.into_iter().chain(self.steps.drain(..)).collect()
+    }
+}
+
 /// The most that is kept of what goes in and comes out, each.
 const MAX_CONTENT_BYTES: usize = 64 << 10;
 
@@ -151,7 +178,12 @@ impl Drop for Span {
     fn drop(&mut self) {
         let open = self.open.get_mut();
         open.node.ended = Some(self.run.environment.clock.now());
-        self.run.tree.lock().push(open.node.clone());
+        let mut tree = self.run.tree.lock();
+        match self.context == self.run.trace.span {
+            true => tree.root = Some(open.node.clone()),
+            false => tree.put(open.node.clone()),
+        }
+        drop(tree);
         self.run.export(&open.node, self.context, open.link);
     }
 }
@@ -161,7 +193,7 @@ impl RunCx {
     pub fn span(&self, kind: SpanKind, name: impl Into<String>) -> Span {
         let context = self.place.span.child(&*self.inner.environment.ids);
         let node = self.node(kind, name.into(), context, Some(self.place.span.span_hex()));
-        self.inner.tree.lock().push(node.clone());
+        self.inner.tree.lock().put(node.clone());
         Span {
             run: Arc::clone(&self.inner),
             context,

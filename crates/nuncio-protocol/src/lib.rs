@@ -64,7 +64,7 @@ pub use security::{
     OAuth2SecurityScheme, OAuthFlows, OpenIdConnectSecurityScheme, PasswordOAuthFlow,
     SecurityRequirement, SecurityScheme, StringList,
 };
-pub use service::{AgentService, Call, Caller, EventStream, Reply};
+pub use service::{AgentService, Call, Caller, EventStream, ForwardedHeaders, Reply};
 pub use task::{IllegalTransition, Task, TaskState, TaskStatus};
 pub use time::{Timestamp, TimestampError};
 pub use trace::{NoTraceparent, SpanRecord, SpanRole, SpanSink, TraceContext};

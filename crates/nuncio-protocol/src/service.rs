@@ -1,5 +1,6 @@
 //! The one trait everything hangs on: what can be asked of an agent.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -51,6 +52,31 @@ pub struct Call {
     pub timeout: Option<Duration>,
     /// Where the caller stands in its trace (`traceparent`).
     pub trace: Option<TraceContext>,
+    /// Headers of the request that the agent may see.
+    pub forwarded: ForwardedHeaders,
+}
+
+/// Headers of a request that an agent may see, as far as its server allows; never stored.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct ForwardedHeaders(BTreeMap<String, String>);
+
+impl ForwardedHeaders {
+    /// A value by its name in lower case.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Adds a value, or replaces the one of this name.
+    pub fn insert(&mut self, name: &str, value: impl Into<String>) {
+        self.0.insert(name.to_ascii_lowercase(), value.into());
+    }
+}
+
+/// Shows names, since a value may be a credential.
+impl fmt::Debug for ForwardedHeaders {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
 }
 
 impl Call {
@@ -64,6 +90,7 @@ impl Call {
             last_event_id: None,
             timeout: None,
             trace: None,
+            forwarded: ForwardedHeaders::default(),
         }
     }
 

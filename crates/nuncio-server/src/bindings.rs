@@ -146,6 +146,7 @@ impl Server {
         let endpoint = &target.endpoint;
         let caller = target.admitted.caller.clone();
         let mut call = parameters::call(headers, caller, asking.dialect.version())?;
+        call.forwarded = parameters::forwarded(headers, &endpoint.forwarded);
         if asking.binding == Binding::Grpc {
             call.timeout = grpc::timeout(headers);
         }

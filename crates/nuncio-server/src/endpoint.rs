@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use http::HeaderName;
 use nuncio_protocol::{
     AgentCard, AgentId, AgentService, Limits, StatusProfile, Timestamp, UnsupportedVersion,
     Version, WorkspaceId,
@@ -28,6 +29,8 @@ pub struct Endpoint {
     /// Empty for all.
     pub(crate) workspaces: Vec<WorkspaceId>,
     pub(crate) legacy_routes: bool,
+    /// Names of headers that the agent may see.
+    pub(crate) forwarded: Vec<HeaderName>,
     pub(crate) max_body_bytes: Option<usize>,
     pub(crate) media: MediaRules,
     pub(crate) modified: OnceLock<Timestamp>,
@@ -49,6 +52,7 @@ impl Endpoint {
             dialects: Version::ALL.to_vec(),
             workspaces: Vec::new(),
             legacy_routes: false,
+            forwarded: Vec::new(),
             max_body_bytes: None,
             modified: OnceLock::new(),
             cards: CardCache::default(),
@@ -117,6 +121,13 @@ impl Endpoint {
     #[must_use]
     pub fn with_legacy_routes(mut self, legacy: bool) -> Self {
         self.legacy_routes = legacy;
+        self
+    }
+
+    /// Lets the agent see these headers of requests, instead of none.
+    #[must_use]
+    pub fn with_forwarded_headers(mut self, names: impl IntoIterator<Item = HeaderName>) -> Self {
+        self.forwarded = names.into_iter().collect();
         self
     }
 

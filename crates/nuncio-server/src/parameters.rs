@@ -2,9 +2,12 @@
 
 use std::borrow::Cow;
 
+use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use nuncio_protocol::{A2aError, AgentCapabilities, Call, Caller, ErrorKind, Result, Version};
+use nuncio_protocol::{
+    A2aError, AgentCapabilities, Call, Caller, ErrorKind, ForwardedHeaders, Result, Version,
+};
 
 use crate::reply::{A2A_EXTENSIONS, A2A_VERSION, X_A2A_EXTENSIONS};
 
@@ -61,6 +64,22 @@ pub(crate) fn call(headers: &HeaderMap, caller: Caller, version: Version) -> Res
         .filter(|value| value.len() <= MAX_KEY_BYTES)
         .and_then(|value| value.parse().ok());
     Ok(call)
+}
+
+/// The headers of these names; several lines of one are joined, but of credentials the first counts.
+pub(crate) fn forwarded(headers: &HeaderMap, names: &[HeaderName]) -> ForwardedHeaders {
+    let mut forwarded = ForwardedHeaders::default();
+    for name in names {
+        let lines = headers.get_all(name).iter();
+        let lines: Vec<&str> = lines.filter_map(|line| line.to_str().ok()).collect();
+        let one = name == AUTHORIZATION;
+        match lines.first() {
+            Some(first) if one => forwarded.insert(name.as_str(), *first),
+            Some(_) => forwarded.insert(name.as_str(), lines.join(", ")),
+            None => {}
+        }
+    }
+    forwarded
 }
 
 /// Joins all lines; blanks, empties and repetitions go (EXT-01).

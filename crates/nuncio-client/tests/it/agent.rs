@@ -55,6 +55,7 @@ impl Asked {
 }
 
 /// What it answers.
+#[expect(clippy::large_enum_variant, reason = "there is one of them at a time")]
 pub(crate) enum Reply {
     Outcome(Outcome),
     Error(A2aError),

@@ -131,6 +131,48 @@ async fn br_180_a_resumed_task_goes_on_with_its_trace() {
     }
 }
 
+/// The call tree is kept with the task, with what went in, and is its caller's alone; a run without
+/// steps has none.
+#[tokio::test]
+async fn the_call_tree_is_kept_with_its_task() {
+    let (bed, recorded) = Bed::of(asking());
+    let task = bed.ask("m1", "go").await;
+    bed.answer("m2", &task, "that one").await;
+    until(&recorded, 6).await;
+    let alice = call("alice");
+    let mut tree = Vec::new();
+    while tree.len() < 6 {
+        tree = bed.agent.call_tree(&alice, &task.id).await.unwrap();
+    }
+    let names: Vec<_> = tree
+        .iter()
+        .map(|node| (node.name.as_str(), node.ended.is_some()))
+        .collect();
+    let turn = [
+        ("invoke_agent planner", true),
+        ("chat fake", true),
+        ("execute_tool lookup", true),
+    ];
+    assert_eq!(names, [turn, turn].concat());
+    assert_eq!(tree[1].parent.as_ref(), Some(&tree[0].id));
+    assert_eq!(tree[2].parent.as_ref(), Some(&tree[1].id));
+    assert_eq!(tree[1].input, Some(json!({"secret": "what the user said"})));
+    assert_eq!(tree[2].error.as_deref(), Some("not found"));
+    let foreign = bed
+        .agent
+        .call_tree(&call("bob"), &task.id)
+        .await
+        .unwrap_err();
+    assert_eq!(foreign.kind, nuncio_protocol::ErrorKind::TaskNotFound);
+
+    let (plain, recorded) = Bed::of(agent_fn(AgentInfo::new("a", "A", "a"), async |_, _| {
+        Ok("done")
+    }));
+    let task = plain.ask("m1", "go").await;
+    until(&recorded, 1).await;
+    assert_eq!(plain.agent.call_tree(&alice, &task.id).await.unwrap(), []);
+}
+
 /// What the caller does not keep is not told to anybody.
 #[tokio::test]
 async fn a_trace_that_is_not_sampled_is_not_told() {

@@ -129,6 +129,13 @@ impl RemoteAgent {
         self
     }
 
+    /// The same agent, described in another way.
+    #[must_use]
+    pub fn with_info(mut self, info: AgentInfo) -> Self {
+        self.info = Self::as_here(info);
+        self
+    }
+
     /// A crash here is no reason to ask again: the run goes on with the open task.
     fn as_here(mut info: AgentInfo) -> AgentInfo {
         info.resumable = true;

@@ -1,9 +1,13 @@
-//! The agents on a real engine, kept in memory, with time that does not pass by itself.
+//! The agents on a real engine, kept in memory.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
 mod echo;
+mod http;
 mod network;
+#[cfg(unix)]
+mod process;
 mod remote;
 mod script;
+mod service;
 mod support;

@@ -105,7 +105,7 @@ async fn a_question_passes_through_and_the_answer_finds_its_task() {
             Part::data(json!({"told": "the red one"})),
             "{way}"
         );
-        let seen = seen.lock();
+        let seen = seen.lock().clone();
         assert_eq!(seen.len(), 2, "{way}: asked once, answered once");
         assert_eq!(seen[0].task_id, None, "{way}");
         assert!(

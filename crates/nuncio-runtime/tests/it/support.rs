@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use nuncio_engine::{Agent, AgentInfo, Engine, Environment, HostedAgent, Settings};
 use nuncio_protocol::{
-    AgentService as _, Call, CancelTaskRequest, ContextId, Message, Part, Result,
+    AgentService as _, Call, CancelTaskRequest, ContextId, GetTaskRequest, Message, Part, Result,
     SendMessageConfiguration, SendMessageRequest, SendMessageResponse, StreamResponse, Task,
     TaskId,
 };
@@ -15,15 +15,21 @@ use serde::Deserialize;
 
 /// One hosted agent.
 pub(crate) struct Hosted {
+    pub(crate) engine: Engine,
     agent: Arc<HostedAgent>,
 }
 
 impl Hosted {
     pub(crate) fn new(agent: Arc<dyn Agent>) -> Self {
+        Self::with_settings(agent, Settings::default())
+    }
+
+    pub(crate) fn with_settings(agent: Arc<dyn Agent>, settings: Settings) -> Self {
         let store = Arc::new(MemoryStore::default());
-        let engine = Engine::new(store, Environment::system([7; 32]), Settings::default());
+        let engine = Engine::new(store, Environment::system([7; 32]), settings);
         Self {
             agent: engine.host(agent),
+            engine,
         }
     }
 
@@ -90,6 +96,30 @@ impl Hosted {
             SendMessageResponse::Task(task) => task,
             other => panic!("no task: {other:?}"),
         }
+    }
+
+    /// Sends a text and waits until the agent has said this about its work.
+    pub(crate) async fn begin_and_hear(&self, text: &str, word: &str) -> Task {
+        let request = SendMessageRequest::new(self.message(text));
+        let mut stream = self
+            .agent
+            .send_streaming_message(Call::client(), request)
+            .await
+            .unwrap();
+        while let Some(event) = stream.next().await {
+            if let StreamResponse::StatusUpdate(update) = event.unwrap().response() {
+                let message = update.status.message.as_ref();
+                if message.is_some_and(|message| message.text() == word) {
+                    return self.get(&update.task_id).await;
+                }
+            }
+        }
+        panic!("nobody said {word}");
+    }
+
+    pub(crate) async fn get(&self, task: &TaskId) -> Task {
+        let request = GetTaskRequest::new(task.clone());
+        self.agent.get_task(Call::client(), request).await.unwrap()
     }
 
     pub(crate) async fn cancel(&self, task: &TaskId) -> Task {

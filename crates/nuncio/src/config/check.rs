@@ -11,7 +11,7 @@ use url::Url;
 
 use super::auth::{KeyConfig, OAuthFlowName, TokensConfig};
 use super::server::network;
-use super::{AgentConfig, AgentKind, Config, SkillConfig};
+use super::{AgentConfig, Config, SkillConfig};
 
 /// Everything wrong with a configuration, and what may not be meant so.
 pub(crate) fn check(config: &Config, insecure: bool) -> (Vec<Fault>, Vec<String>) {
@@ -20,6 +20,7 @@ pub(crate) fn check(config: &Config, insecure: bool) -> (Vec<Fault>, Vec<String>
     found.store(config);
     found.engine(config);
     found.webhooks(config);
+    found.outbound(config);
     found.retention(config);
     found.auth(config);
     found.log(config);
@@ -39,14 +40,15 @@ pub(crate) fn check_agent(agent: &AgentConfig) -> Vec<Fault> {
     found.faults
 }
 
+/// What has been found wrong so far.
 #[derive(Default)]
-struct Found {
+pub(super) struct Found {
     faults: Vec<Fault>,
     warnings: Vec<String>,
 }
 
 impl Found {
-    fn add(
+    pub(super) fn add(
         &mut self,
         path: impl Into<String>,
         message: impl Into<String>,
@@ -59,7 +61,7 @@ impl Found {
         });
     }
 
-    fn range(&mut self, path: &str, value: u64, allowed: RangeInclusive<u64>) {
+    pub(super) fn range(&mut self, path: &str, value: u64, allowed: RangeInclusive<u64>) {
         if !allowed.contains(&value) {
             let hint = format!("{} to {}", allowed.start(), allowed.end());
             self.add(path, format!("{value} is out of range"), hint);
@@ -275,6 +277,13 @@ impl Found {
         }
     }
 
+    fn outbound(&mut self, config: &Config) {
+        let outbound = &config.outbound;
+        self.networks("outbound.allow_networks", &outbound.allow_networks);
+        let seconds = outbound.connect_seconds;
+        self.range("outbound.connect_seconds", seconds, 1..=300);
+    }
+
     fn retention(&mut self, config: &Config) {
         let seconds = config.retention.sweep_seconds;
         self.range("retention.sweep_seconds", seconds, 1..=86_400);
@@ -467,20 +476,7 @@ impl Found {
             self.skill(&format!("{path}.skills[{index}]"), skill);
         }
         self.presence(path, agent);
-        match agent.kind {
-            AgentKind::Echo if !agent.rules.is_empty() => self.add(
-                format!("{path}.rules"),
-                "an echo agent has no rules",
-                "use `kind = \"script\"`, or remove the rules",
-            ),
-            AgentKind::Echo => {}
-            AgentKind::Script => {
-                for fault in nuncio_runtime::check(&agent.rules) {
-                    let path = format!("{path}.rules{}", fault.path);
-                    self.add(path, fault.message, fault.hint);
-                }
-            }
-        }
+        agent.check_kind(path, self);
     }
 
     /// Where an agent is found, in which versions, and what its card says besides skills.

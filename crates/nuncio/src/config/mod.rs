@@ -10,6 +10,7 @@ mod dump;
 mod engine;
 mod load;
 mod origin;
+mod outbound;
 mod refusal;
 mod retention;
 mod secret;
@@ -22,7 +23,7 @@ mod tests;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use agents::{AgentConfig, AgentKind, SkillConfig};
+pub(crate) use agents::{AgentConfig, SkillConfig, Workshop};
 pub(crate) use auth::{
     AuthConfig, KeyConfig, KeyLocation, OAuth2Config, OAuthFlowName, TokensConfig,
 };
@@ -30,6 +31,7 @@ pub(crate) use check::{NAME_HINT, check_agent, is_name};
 pub(crate) use dump::dump;
 pub(crate) use engine::EngineConfig;
 pub(crate) use load::{Loaded, Sources, load};
+pub(crate) use outbound::OutboundConfig;
 pub(crate) use refusal::{Refusal, Refusals};
 pub(crate) use retention::RetentionConfig;
 pub(crate) use server::{LogConfig, LogFormat, ServerConfig, StoreConfig, TlsConfig, network};
@@ -49,6 +51,8 @@ pub(crate) struct Config {
     pub(crate) engine: EngineConfig,
     /// Calling those who want to be told of their tasks.
     pub(crate) webhooks: WebhooksConfig,
+    /// Calls of agents to services elsewhere.
+    pub(crate) outbound: OutboundConfig,
     /// How long what has ended is kept.
     pub(crate) retention: RetentionConfig,
     /// What is logged, to stderr.

@@ -15,6 +15,11 @@ const HIDDEN: &str = "***";
 pub(crate) struct Secret(String);
 
 impl Secret {
+    /// A text that is to be kept secret.
+    pub(crate) fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
     /// The text.
     pub(crate) fn reveal(&self) -> &str {
         &self.0

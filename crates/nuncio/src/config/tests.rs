@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use toml::Value;
 
 use super::origin::Origin;
-use super::{Config, Loaded, Refusals, Sources, dump, load};
+use super::{Config, Loaded, Refusals, Sources, Workshop, dump, load};
 
 /// Loads a text as the file `n.toml`.
 fn load_text(text: &str, environment: &[(&str, &str)]) -> Result<Loaded, Refusals> {
@@ -455,7 +455,7 @@ fn wrong_configurations_are_refused_with_place_key_and_hint() {
             (
                 "n.toml:4",
                 "agents[0].rules",
-                "an echo agent has no rules",
+                "an agent of kind echo has no rules",
                 "script",
             ),
         ),
@@ -685,7 +685,7 @@ fn a_dump_is_a_configuration_that_says_the_same() {
 
 #[test]
 fn the_examples_are_accepted() {
-    for example in ["tck", "damaged-order", "interop"] {
+    for example in ["tck", "damaged-order", "interop", "process-agent/nuncio"] {
         let path = format!(
             "{}/../../examples/{example}.toml",
             env!("CARGO_MANIFEST_DIR")
@@ -697,11 +697,177 @@ fn the_examples_are_accepted() {
         .unwrap();
         assert_eq!(loaded.warnings, Vec::<String>::new());
         for agent in loaded.config.agents() {
-            let agent = agent.build().unwrap();
+            let agent = agent.build(&workshop(&[])).unwrap();
             let direct = agent.info().answers_directly;
-            assert_eq!(direct, example != "damaged-order", "{example}");
+            let may = !["damaged-order", "process-agent/nuncio"].contains(&example);
+            assert_eq!(direct, may, "{example}");
         }
     }
+}
+
+/// What agents are made with here: a way to this machine, and these variables.
+fn workshop(environment: &[(&str, &str)]) -> Workshop {
+    let allowed = "127.0.0.0/8".parse().unwrap();
+    let policy = nuncio_egress::EgressPolicy::default().allowing(allowed);
+    let variables = environment.iter();
+    Workshop {
+        environment: variables
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
+        egress: nuncio_egress::Egress::new(policy).unwrap(),
+    }
+}
+
+/// What is wrong with the one agent of a file, each with its key.
+fn faults_of_agent(lines: &str) -> Vec<(String, String)> {
+    let text = format!("[[agents]]\nid = \"a\"\n{lines}\n");
+    let refusals = load_text(&text, &[]).unwrap_err().0;
+    let told = |refusal: super::Refusal| (refusal.key, refusal.message);
+    refusals.into_iter().map(told).collect()
+}
+
+#[test]
+fn a_process_agent_is_checked() {
+    for (lines, key, message) in [
+        ("", "agents[0].command", "there is no program to start"),
+        ("command = [\"\"]", "agents[0].command", "no program"),
+        (
+            "command = [\"x\"]\nenv = { \"A=B\" = \"c\" }",
+            "agents[0].env",
+            "no name",
+        ),
+        (
+            "command = [\"x\"]\nenv = { A = 1 }",
+            "agents[0].env.A",
+            "invalid type",
+        ),
+        (
+            "command = [\"x\"]\nmode = \"once\"",
+            "agents[0].mode",
+            "unknown value",
+        ),
+        (
+            "command = [\"x\"]\nmax_processes = 0",
+            "agents[0].max_processes",
+            "out of range",
+        ),
+        (
+            "command = [\"x\"]\nmax_line_bytes = 1",
+            "agents[0].max_line_bytes",
+            "out of range",
+        ),
+        (
+            "command = [\"x\"]\ngrace_seconds = 601",
+            "agents[0].grace_seconds",
+            "out of range",
+        ),
+        (
+            "command = [\"x\"]\nrules = [{ otherwise = true }]",
+            "agents[0].rules",
+            "an agent of kind process has no rules",
+        ),
+    ] {
+        let found = faults_of_agent(&format!("kind = \"process\"\n{lines}"));
+        assert_eq!(found.len(), 1, "{lines}: {found:?}");
+        assert_eq!(found[0].0, key, "{lines}");
+        assert!(found[0].1.contains(message), "{lines}: {found:?}");
+    }
+    let misplaced = faults_of_agent("kind = \"echo\"\ncommand = [\"x\"]\nenv = { A = \"b\" }");
+    let keys: Vec<_> = misplaced.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(keys, ["agents[0].command", "agents[0].env"]);
+}
+
+#[test]
+fn an_http_agent_is_checked() {
+    for (lines, key, message) in [
+        ("", "agents[0].url", "is missing"),
+        (
+            "url = \"ftp://a\"",
+            "agents[0].url",
+            "not an http or https URL",
+        ),
+        (
+            "url = \"http://u:p@a/\"",
+            "agents[0].url",
+            "without user and password",
+        ),
+        (
+            "url = \"http://a/\"\nheaders = { Host = \"x\" }",
+            "agents[0].headers",
+            "belongs to the connection",
+        ),
+        (
+            "url = \"http://a/\"\nforward_headers = [\"X-Forwarded-For\"]",
+            "agents[0].forward_headers",
+            "belongs to",
+        ),
+        (
+            "url = \"http://a/\"\nforward_headers = [\"a b\"]",
+            "agents[0].forward_headers",
+            "no name",
+        ),
+        (
+            "url = \"http://a/\"\nbearer = \"x\"\nheaders = { authorization = \"x\" }",
+            "agents[0].bearer",
+            "one Authorization",
+        ),
+        (
+            "url = \"http://a/\"\nretries = 101",
+            "agents[0].retries",
+            "out of range",
+        ),
+        (
+            "url = \"http://a/\"\ntimeout_seconds = 0",
+            "agents[0].timeout_seconds",
+            "out of range",
+        ),
+        (
+            "url = \"http://a/\"\ncommand = [\"x\"]",
+            "agents[0].command",
+            "an agent of kind http has no command",
+        ),
+    ] {
+        let found = faults_of_agent(&format!("kind = \"http\"\n{lines}"));
+        assert_eq!(found.len(), 1, "{lines}: {found:?}");
+        assert_eq!(found[0].0, key, "{lines}");
+        assert!(found[0].1.contains(message), "{lines}: {found:?}");
+    }
+}
+
+#[test]
+fn an_http_agent_is_only_made_where_it_may_go() {
+    let made = |url: &str, bearer: &str| {
+        let text = format!(
+            "[[agents]]\nid = \"a\"\nkind = \"http\"\nurl = \"{url}\"\nbearer = {bearer}\n"
+        );
+        let loaded = load_text(&text, &[]).unwrap();
+        let made = loaded.config.agents[0].build(&workshop(&[("KEY", "s3cret\n")]));
+        made.err()
+    };
+    assert_eq!(made("http://127.0.0.1:1/", "\"x\""), None);
+    let told = made("http://10.0.0.1/", "\"x\"").unwrap();
+    assert!(told.contains("outbound.allow_networks"), "{told}");
+    let told = made("http://127.0.0.1:1/", "{ env = \"KEY\" }").unwrap();
+    assert!(
+        told.contains("characters") && !told.contains("s3cret"),
+        "{told}"
+    );
+}
+
+#[test]
+fn the_secrets_of_an_agent_are_not_written_out() {
+    let text = "[[agents]]\nid = \"a\"\nkind = \"process\"\ncommand = [\"x\"]\n\
+                env = { KEY = \"s3cret\", OTHER = { env = \"NAME\" } }\n";
+    let loaded = load_text(text, &[]).unwrap();
+    let dumped = dump(&loaded);
+    assert!(!dumped.contains("s3cret"), "{dumped}");
+    assert!(dumped.contains("KEY = \"***\""), "{dumped}");
+    let missing = loaded.config.agents[0].build(&workshop(&[]));
+    let told = missing.err().unwrap();
+    assert_eq!(
+        told,
+        "env.OTHER: the server has no environment variable NAME"
+    );
 }
 
 #[test]
@@ -713,6 +879,7 @@ fn the_schema_knows_every_section() {
         "auth",
         "engine",
         "webhooks",
+        "outbound",
         "retention",
         "log",
         "agents",

@@ -7,17 +7,18 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use http::{Method, StatusCode};
-use nuncio_engine::Engine;
+use nuncio_engine::{Agent, Engine};
 use nuncio_protocol::{A2aError, AgentId, ErrorKind, FieldViolation};
 use nuncio_server::{AdminReply, AdminRequest, Endpoint, Switchboard};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use super::{failed, secrets};
-use crate::config::{AgentConfig, Config, check_agent};
+use crate::config::{AgentConfig, Config, Workshop, check_agent};
 use crate::outcome::{Failure, Outcome};
 
 /// The agents, changeable one at a time.
@@ -25,9 +26,11 @@ pub(super) struct Agents {
     engine: Engine,
     switchboard: Arc<Switchboard>,
     config: Config,
+    workshop: Workshop,
     /// Where added agents are kept; nowhere if nothing is kept.
     folder: Option<PathBuf>,
     known: Mutex<BTreeMap<String, Known>>,
+    this: Weak<Self>,
 }
 
 struct Known {
@@ -47,14 +50,22 @@ impl Agents {
     ///
     /// # Errors
     /// If an agent cannot be made, or the folder cannot be read.
-    pub(super) fn start(config: &Config, engine: &Engine, kept: bool) -> Outcome<Arc<Self>> {
-        let agents = Self {
+    pub(super) fn start(
+        config: &Config,
+        engine: &Engine,
+        workshop: Workshop,
+        kept: bool,
+    ) -> Outcome<Arc<Self>> {
+        let this = Arc::new_cyclic(|this| Self {
+            this: Weak::clone(this),
             engine: engine.clone(),
             switchboard: Arc::new(Switchboard::new()),
             config: config.clone(),
+            workshop,
             folder: kept.then(|| config.server.data.join("agents")),
             known: Mutex::default(),
-        };
+        });
+        let agents = &this;
         let mut known: BTreeMap<String, Known> = BTreeMap::new();
         let default = config.server.default_agent.as_deref();
         let mut default: Option<AgentId> = default.map(Into::into);
@@ -92,10 +103,11 @@ impl Agents {
             );
         }
         agents.switchboard.set_default(default);
-        Ok(Arc::new(Self {
-            known: Mutex::new(known),
-            ..agents
-        }))
+        // Nobody has seen it yet.
+        if let Ok(mut empty) = agents.known.try_lock() {
+            *empty = known;
+        }
+        Ok(this)
     }
 
     pub(super) fn switchboard(&self) -> &Arc<Switchboard> {
@@ -104,10 +116,14 @@ impl Agents {
 
     /// Makes an agent and puts it on the switchboard.
     fn serve(&self, agent: &AgentConfig) -> Result<(), String> {
-        let built = agent.build().map_err(|faults| {
-            let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-            faults.join("; ")
-        })?;
+        self.put_on(agent, agent.build(&self.workshop)?)?;
+        if agent.is_described_elsewhere() {
+            tokio::spawn(describe(Weak::clone(&self.this), agent.clone()));
+        }
+        Ok(())
+    }
+
+    fn put_on(&self, agent: &AgentConfig, built: Arc<dyn Agent>) -> Result<(), String> {
         let hosted = self.engine.host(built);
         let mut card = hosted.card();
         let extended = agent.extended_card(&card);
@@ -116,6 +132,7 @@ impl Agents {
             .with_dialects(agent.versions())
             .with_workspaces(agent.workspaces.iter().map(String::as_str))
             .with_legacy_routes(agent.legacy_routes)
+            .with_forwarded_headers(agent.forwarded())
             .with_status_profile(self.config.server.status_profile.into())
             .with_strict_version(self.config.server.strict_version);
         if let Some(mut card) = extended {
@@ -280,6 +297,32 @@ impl Agents {
         known.remove(id);
         tracing::info!(agent.id = id, "an agent has been removed");
         Ok(good(StatusCode::OK, json!({})))
+    }
+}
+
+/// Gives an agent the description that its card elsewhere has, once that can be read.
+async fn describe(agents: Weak<Agents>, config: AgentConfig) {
+    let mut pause = Duration::from_secs(1);
+    loop {
+        let Some(agents) = agents.upgrade() else {
+            return;
+        };
+        match config.described(&agents.workshop).await {
+            Ok(agent) => {
+                let known = agents.known.lock().await;
+                let current = known.get(&config.id).map(|known| &known.config);
+                if current == Some(&config)
+                    && let Err(why) = agents.put_on(&config, agent)
+                {
+                    tracing::error!(agent.id = config.id, "an agent is not described: {why}");
+                }
+                return;
+            }
+            Err(why) => tracing::warn!(agent.id = config.id, "its card is not read yet: {why}"),
+        }
+        drop(agents);
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(60));
     }
 }
 

@@ -14,7 +14,7 @@ use super::administrators::Administrators;
 use super::agents::Agents;
 use super::supervisor::{self, Word};
 use super::{admission, announce, failed, secrets};
-use crate::config::{Config, network};
+use crate::config::{Config, Workshop, network};
 use crate::outcome::{Failure, Outcome, print};
 use crate::signals::Signals;
 use crate::surroundings::Surroundings;
@@ -41,7 +41,14 @@ pub(crate) async fn serve(config: &Config, around: &Surroundings, workers: &Work
     let webhook_keys = signing.signer.public_keys();
     let deliverer = deliverer(config, &engine, signing)?;
     let kept = config.store_url() != "memory:";
-    let hosted = Agents::start(config, &engine, kept)?;
+    let egress = Egress::new(config.outbound.policy()).map_err(|error| {
+        Failure::internal(format!("failed to prepare calling services: {error}"))
+    })?;
+    let workshop = Workshop {
+        environment: around.environment.clone(),
+        egress,
+    };
+    let hosted = Agents::start(config, &engine, workshop, kept)?;
     let agents = hosted.switchboard().ids();
     let administration = Arc::new(Administrators::new(Arc::clone(&hosted), engine.webhooks()));
     let mut server_settings = settings(config)?;

@@ -24,6 +24,7 @@ mod help;
 mod insecure;
 mod interaction;
 mod keep;
+mod kinds;
 mod memorylake;
 mod packaging;
 mod parts;

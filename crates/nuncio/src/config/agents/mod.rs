@@ -1,15 +1,38 @@
-//! `[[agents]]`: agents without code.
+//! `[[agents]]`: agents without code, one module for each kind that has much to say.
+
+mod a2a;
+mod given;
+mod http;
+mod kind;
+mod process;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use nuncio_egress::Egress;
 use nuncio_engine::{Agent, AgentInfo};
 use nuncio_protocol::{
     AgentCard, AgentExtension, AgentProvider, AgentSkill, SecurityRequirement, StringList, Version,
 };
-use nuncio_runtime::{EchoAgent, Fault, Rule, ScriptAgent};
+use nuncio_runtime::{EchoAgent, Rule, ScriptAgent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub(crate) use self::a2a::{BindingName, WaitingName};
+pub(crate) use self::given::Given;
+pub(crate) use self::kind::AgentKind;
+pub(crate) use self::process::ProcessModeName;
+use super::check::Found;
+
+/// What agents are made with, besides what the configuration says of them.
+#[derive(Clone)]
+pub(crate) struct Workshop {
+    /// The server's environment.
+    pub(crate) environment: BTreeMap<String, String>,
+    /// The way to services elsewhere.
+    pub(crate) egress: Egress,
+}
 
 /// One agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -76,6 +99,61 @@ pub(crate) struct AgentConfig {
     /// What a script agent does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) rules: Vec<Rule>,
+    /// The program of a process agent, and its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) command: Vec<String>,
+    /// The program's working directory; that of the server if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) folder: Option<PathBuf>,
+    /// Variables that the program gets beside PATH, HOME and LANG.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) env: BTreeMap<String, Given>,
+    /// Whether the program serves one message or many; one if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mode: Option<ProcessModeName>,
+    /// Programs at once; 16 if absent. Further messages wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) max_processes: Option<usize>,
+    /// How long a line of the program's output may be, in bytes; 8 MiB if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) max_line_bytes: Option<usize>,
+    /// Seconds between SIGTERM and SIGKILL for a program that does not end; 5 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) grace_seconds: Option<u64>,
+    /// Where a service is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) url: Option<String>,
+    /// Headers that go with every request to it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) headers: BTreeMap<String, Given>,
+    /// The token with which the service knows us.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) bearer: Option<Given>,
+    /// Headers of callers that are passed on to it; none if absent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) forward_headers: Vec<String>,
+    /// Seconds until an answer must begin; 300 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) timeout_seconds: Option<u64>,
+    /// Seconds for which an answer may pause; 300 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) idle_seconds: Option<u64>,
+    /// How often a request is sent again while there is no answer; 2 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) retries: Option<u32>,
+    /// The card of a remote agent, in a file; else it is found at its address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) card: Option<PathBuf>,
+    /// The binding in which a remote agent is called; the first of its card that is spoken here if
+    /// absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) binding: Option<BindingName>,
+    /// The protocol version in which a remote agent is called; the newest of its card if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) protocol: Option<DialectName>,
+    /// How the tasks of a remote agent are waited for; by a stream if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) waiting: Option<WaitingName>,
 }
 
 /// Who runs an agent.
@@ -126,16 +204,6 @@ pub(crate) struct ExtendedConfig {
     /// Further skills.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) skills: Vec<SkillConfig>,
-}
-
-/// What runs an agent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum AgentKind {
-    /// Gives back the text it gets.
-    Echo,
-    /// Plays rules.
-    Script,
 }
 
 /// One thing an agent can do.
@@ -197,26 +265,73 @@ impl AgentConfig {
             queues_messages: true,
             resumable: false,
             rules: Vec::new(),
+            command: Vec::new(),
+            folder: None,
+            env: BTreeMap::new(),
+            mode: None,
+            max_processes: None,
+            max_line_bytes: None,
+            grace_seconds: None,
+            url: None,
+            headers: BTreeMap::new(),
+            bearer: None,
+            forward_headers: Vec::new(),
+            timeout_seconds: None,
+            idle_seconds: None,
+            retries: None,
+            card: None,
+            binding: None,
+            protocol: None,
+            waiting: None,
         }
     }
 
     /// The agent itself.
     ///
     /// # Errors
-    /// The faults of its rules.
-    pub(crate) fn build(&self) -> Result<Arc<dyn Agent>, Vec<Fault>> {
+    /// What is wrong with its settings, or missing in the server's surroundings.
+    pub(crate) fn build(&self, workshop: &Workshop) -> Result<Arc<dyn Agent>, String> {
         match self.kind {
             AgentKind::Echo => {
                 let plain = EchoAgent::new(self.id.as_str()).info().clone();
                 Ok(Arc::new(EchoAgent::with_info(self.info(plain))))
             }
             AgentKind::Script => {
-                let name = self.name.clone().unwrap_or_else(|| self.id.clone());
-                let plain = AgentInfo::new(self.id.as_str(), name, "An agent that plays a script.");
-                let agent = ScriptAgent::new(self.info(plain), self.rules.clone())?;
+                let plain = self.plain_info("An agent that plays a script.");
+                let agent = ScriptAgent::new(self.info(plain), self.rules.clone());
+                let agent = agent.map_err(|faults| {
+                    let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
+                    faults.join("; ")
+                })?;
                 Ok(Arc::new(agent))
             }
+            AgentKind::Process => self.build_process(workshop),
+            AgentKind::Http => self.build_http(workshop),
+            AgentKind::A2a => self.build_a2a(workshop),
         }
+    }
+
+    /// Finds what is wrong with the settings of its kind.
+    pub(super) fn check_kind(&self, path: &str, found: &mut Found) {
+        self.check_placement(path, found);
+        match self.kind {
+            AgentKind::Echo => {}
+            AgentKind::Script => {
+                for fault in nuncio_runtime::check(&self.rules) {
+                    let path = format!("{path}.rules{}", fault.path);
+                    found.add(path, fault.message, fault.hint);
+                }
+            }
+            AgentKind::Process => self.check_process(path, found),
+            AgentKind::Http => self.check_http(path, found),
+            AgentKind::A2a => self.check_a2a(path, found),
+        }
+    }
+
+    /// What is so unless the configuration says otherwise.
+    fn plain_info(&self, description: &str) -> AgentInfo {
+        let name = self.name.clone().unwrap_or_else(|| self.id.clone());
+        AgentInfo::new(self.id.as_str(), name, description)
     }
 
     /// The card for authenticated callers, made of the public one; `None` if there is no other.
@@ -257,21 +372,27 @@ impl AgentConfig {
             info.output_modes.clone_from(modes);
         }
         if self.skills.is_empty() {
-            for skill in &mut info.skills {
+            // A skill that only stands for the agent itself.
+            let own = |skill: &&mut AgentSkill| skill.id == self.id;
+            for skill in info.skills.iter_mut().filter(own) {
                 skill.name.clone_from(&info.name);
                 skill.description.clone_from(&info.description);
             }
         } else {
             info.skills = self.skills.iter().map(SkillConfig::skill).collect();
         }
-        info.provider = self.provider.as_ref().map(|provider| {
+        if let Some(provider) = &self.provider {
             let mut said = AgentProvider::default();
             said.organization.clone_from(&provider.organization);
             said.url.clone_from(&provider.url);
-            said
-        });
-        info.documentation_url.clone_from(&self.documentation_url);
-        info.icon_url.clone_from(&self.icon_url);
+            info.provider = Some(said);
+        }
+        if self.documentation_url.is_some() {
+            info.documentation_url.clone_from(&self.documentation_url);
+        }
+        if self.icon_url.is_some() {
+            info.icon_url.clone_from(&self.icon_url);
+        }
         info.extensions = self.extensions.iter().map(|e| e.extension()).collect();
         info.streaming = self.streaming;
         info.push_notifications = self.push_notifications;

@@ -1,0 +1,81 @@
+//! The kinds of agents, and which settings belong to which.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::AgentConfig;
+use crate::config::check::Found;
+
+/// What runs an agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AgentKind {
+    /// Gives back the text it gets.
+    Echo,
+    /// Plays rules.
+    Script,
+    /// A program in any language: JSON lines on its input and output.
+    Process,
+    /// A service that is asked over HTTP, in the same format.
+    Http,
+    /// An agent that speaks A2A somewhere else.
+    A2a,
+}
+
+use AgentKind::{A2a, Http, Process, Script};
+
+/// The settings that not every kind has.
+const SETTINGS: &[(&str, &[AgentKind])] = &[
+    ("rules", &[Script]),
+    ("command", &[Process]),
+    ("folder", &[Process]),
+    ("env", &[Process]),
+    ("mode", &[Process]),
+    ("max_processes", &[Process]),
+    ("max_line_bytes", &[Process]),
+    ("grace_seconds", &[Process]),
+    ("url", &[Http, A2a]),
+    ("headers", &[Http, A2a]),
+    ("bearer", &[Http, A2a]),
+    ("forward_headers", &[Http]),
+    ("timeout_seconds", &[Http, A2a]),
+    ("idle_seconds", &[Http]),
+    ("retries", &[Http]),
+    ("card", &[A2a]),
+    ("binding", &[A2a]),
+    ("protocol", &[A2a]),
+    ("waiting", &[A2a]),
+];
+
+impl AgentKind {
+    /// Its name in the configuration.
+    pub(crate) fn name(self) -> String {
+        match serde_json::to_value(self) {
+            Ok(Value::String(name)) => name,
+            _ => String::new(),
+        }
+    }
+}
+
+impl AgentConfig {
+    /// Finds settings that another kind has.
+    pub(super) fn check_placement(&self, path: &str, found: &mut Found) {
+        let Ok(Value::Object(said)) = serde_json::to_value(self) else {
+            return;
+        };
+        for (key, kinds) in SETTINGS {
+            if said.contains_key(*key) && !kinds.contains(&self.kind) {
+                let kinds: Vec<String> = kinds
+                    .iter()
+                    .map(|kind| format!("`kind = \"{}\"`", kind.name()))
+                    .collect();
+                found.add(
+                    format!("{path}.{key}"),
+                    format!("an agent of kind {} has no {key}", self.kind.name()),
+                    format!("use {}, or remove it", kinds.join(" or ")),
+                );
+            }
+        }
+    }
+}

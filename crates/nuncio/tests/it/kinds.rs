@@ -1,0 +1,114 @@
+//! Agents of several kinds, from a configuration to an answer over the wire.
+
+use serde_json::{Value, json};
+
+use crate::fake::{Fake, Request};
+use crate::support::{Exchange, Server, exchange};
+
+fn message(text: &str) -> Value {
+    json!({"messageId": text, "role": "ROLE_USER", "parts": [{"text": text}]})
+}
+
+/// Sends a text over HTTP+JSON.
+fn send(server: &Server, agent: &str, text: &str) -> Value {
+    let body = json!({"message": message(text)}).to_string();
+    let path = format!("/agents/{agent}/message:send");
+    let sent = post(server, &path, &[], &body);
+    assert_eq!(sent.status, 200, "{sent:?}");
+    sent.json()["task"].clone()
+}
+
+fn post(server: &Server, path: &str, more: &[(&str, &str)], body: &str) -> Exchange {
+    let mut headers = vec![("Content-Type", "application/json"), ("A2A-Version", "1.0")];
+    headers.extend(more);
+    exchange(&server.url, "POST", path, &headers, body)
+}
+
+#[test]
+fn a_program_answers_as_configured() {
+    let program = format!(
+        "{}/../../examples/process-agent/agent.py",
+        env!("CARGO_MANIFEST_DIR")
+    );
+    let server = Server::configured(&format!(
+        "[[agents]]\nid = \"reverse\"\nkind = \"process\"\ncommand = [\"python3\", \"{program}\"]\n\
+         [[agents]]\nid = \"kept\"\nkind = \"process\"\nmode = \"persistent\"\ncommand = [\"python3\", \"{program}\"]\n"
+    ));
+    for agent in ["reverse", "kept"] {
+        let task = send(&server, agent, "abc de");
+        assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
+        let texts = task["artifacts"][0]["parts"].to_string();
+        assert!(texts.contains("cba") && texts.contains("ed"), "{task}");
+    }
+}
+
+/// The answer of a service in all tests here.
+fn done(_: &Request) -> crate::fake::Answer {
+    let body = json!({"type": "text", "delta": "ok"}).to_string();
+    ("200 OK", "application/json", body)
+}
+
+fn service_agent(url: &str, more: &str) -> String {
+    format!(
+        "[outbound]\nallow_networks = [\"127.0.0.1\"]\n\
+         [[agents]]\nid = \"s\"\nkind = \"http\"\nurl = \"{url}/ask\"\n{more}\n"
+    )
+}
+
+/// Whatever a caller sends, the service sees what is configured and allowed, on every route.
+#[test]
+fn br_164_br_150_a_service_sees_allowed_headers_only() {
+    let service = Fake::bare(done);
+    let server = Server::configured(&service_agent(
+        &service.url,
+        "headers = { X-Fixed = \"f\" }\nbearer = \"ours\"\nforward_headers = [\"X-Team\", \"X-Twice\", \"X-Fixed\"]",
+    ));
+    let theirs = [
+        ("X-Team", "blue"),
+        ("X-Twice", "1"),
+        ("X-Twice", "2"),
+        ("X-Fixed", "theirs"),
+        ("X-Other", "secret"),
+        ("Cookie", "a=secret"),
+        ("X-Forwarded-For", "10.9.8.7"),
+        ("X-Nuncio-Caller", "root"),
+        ("Idempotency-Key", "theirs"),
+    ];
+    let rpc = |method: &str, id: &str| {
+        json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"message": message(id)}})
+            .to_string()
+    };
+    let rest = |id: &str| json!({"message": message(id)}).to_string();
+    // The key makes a send happen once, so each route has its own.
+    let routes = [
+        ("/agents/s/message:send", rest("a")),
+        ("/agents/s/message:stream", rest("b")),
+        ("/agents/s", rpc("SendMessage", "c")),
+        ("/agents/s", rpc("SendStreamingMessage", "d")),
+    ];
+    for (index, (path, body)) in routes.iter().enumerate() {
+        let key = format!("theirs-{index}");
+        let theirs = theirs.map(|(name, value)| match name {
+            "Idempotency-Key" => (name, key.as_str()),
+            _ => (name, value),
+        });
+        let answer = post(&server, path, &theirs, body);
+        assert!(answer.body.contains("ok"), "{path}: {answer:?}");
+        let asked = service.requests().pop().unwrap();
+        let all = |name: &str| -> Vec<&str> {
+            let named = asked.headers.iter();
+            let named = named.filter(|(known, _)| known.eq_ignore_ascii_case(name));
+            named.map(|(_, value)| value.as_str()).collect()
+        };
+        assert_eq!(all("authorization"), ["Bearer ours"], "{path}");
+        assert_eq!(all("x-fixed"), ["f"], "{path}");
+        assert_eq!(all("x-team"), ["blue"], "{path}");
+        assert_eq!(all("x-twice"), ["1, 2"], "{path}");
+        for name in ["x-other", "cookie", "x-forwarded-for", "x-nuncio-caller"] {
+            assert_eq!(all(name), [""; 0], "{path}: {name}");
+        }
+        assert_eq!(all("idempotency-key").len(), 1, "{path}");
+        assert!(!all("idempotency-key")[0].contains("theirs"), "{path}");
+    }
+    assert_eq!(service.requests().len(), routes.len());
+}
