@@ -22,6 +22,7 @@ mod push;
 mod serve;
 mod signals;
 mod surroundings;
+mod telemetry;
 mod version;
 mod webhook;
 

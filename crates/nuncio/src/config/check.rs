@@ -20,6 +20,7 @@ pub(crate) fn check(config: &Config, insecure: bool) -> (Vec<Fault>, Vec<String>
     found.store(config);
     found.engine(config);
     found.webhooks(config);
+    config.telemetry.check(&mut found);
     found.outbound(config);
     found.retention(config);
     found.auth(config);

@@ -15,6 +15,7 @@ mod refusal;
 mod retention;
 mod secret;
 mod server;
+mod telemetry;
 mod webhooks;
 
 #[cfg(test)]
@@ -35,6 +36,7 @@ pub(crate) use outbound::OutboundConfig;
 pub(crate) use refusal::{Refusal, Refusals};
 pub(crate) use retention::RetentionConfig;
 pub(crate) use server::{LogConfig, LogFormat, ServerConfig, StoreConfig, TlsConfig, network};
+pub(crate) use telemetry::{Collector, TelemetryConfig};
 pub(crate) use webhooks::WebhooksConfig;
 
 /// What a server is told.
@@ -57,6 +59,8 @@ pub(crate) struct Config {
     pub(crate) retention: RetentionConfig,
     /// What is logged, to stderr.
     pub(crate) log: LogConfig,
+    /// Who is told of spans.
+    pub(crate) telemetry: TelemetryConfig,
     /// The agents; an echo agent if there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) agents: Vec<AgentConfig>,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use nuncio_egress::Egress;
 use nuncio_engine::{Deliverer, Engine, Environment, RandomIds, SystemClock, WebhookSigning};
+use nuncio_protocol::SpanSink;
 use nuncio_server::{RateLimit, ReadinessCheck, Server, Settings, Workers};
 use nuncio_store::{OpenOptions, Store, StoreError, is_shared, shown_url};
 use tokio::net::TcpListener;
@@ -18,6 +19,7 @@ use crate::config::{Config, Workshop, network};
 use crate::outcome::{Failure, Outcome, print};
 use crate::signals::Signals;
 use crate::surroundings::Surroundings;
+use crate::telemetry::{self, Carrier};
 
 /// Serves until a signal comes, then ends in order: no new work, runs get their time, streams
 /// close, what still runs is left to be recovered. A second signal ends the process at once.
@@ -36,6 +38,14 @@ pub(crate) async fn serve(config: &Config, around: &Surroundings, workers: &Work
         Environment::system(token_key),
         engine_settings,
     );
+    let (sink, carrier) = match spans(config, around)? {
+        Some((sink, carrier)) => (Some(sink), Some(carrier)),
+        None => (None, None),
+    };
+    let engine = match &sink {
+        Some(sink) => engine.with_spans(Arc::clone(sink)),
+        None => engine,
+    };
     let base = announce::base_url(address, config.server.tls.is_some());
     let signing = secrets::webhook_signing(config, &base)?;
     let webhook_keys = signing.signer.public_keys();
@@ -62,6 +72,10 @@ pub(crate) async fn serve(config: &Config, around: &Surroundings, workers: &Work
     )
     .with_readiness(readiness(&engine))
     .with_administration(administration);
+    let server = match sink {
+        Some(sink) => server.with_spans(sink),
+        None => server,
+    };
 
     let shutdown = CancellationToken::new();
     let maintained = tokio::spawn({
@@ -79,6 +93,8 @@ pub(crate) async fn serve(config: &Config, around: &Surroundings, workers: &Work
     // Runs that end while the server stops are still told, so that it outlives them.
     let quiet = CancellationToken::new();
     let delivered = deliverer.map(|deliverer| tokio::spawn(deliverer.run(quiet.clone())));
+    let silent = CancellationToken::new();
+    let carried = carrier.map(|carrier| tokio::spawn(carrier.run(silent.clone())));
     print(&announce::lines(
         &base,
         &agents,
@@ -106,6 +122,10 @@ pub(crate) async fn serve(config: &Config, around: &Surroundings, workers: &Work
         let _ = tokio::join!(maintained, swept);
         if let Some(delivered) = delivered {
             let _ = delivered.await;
+        }
+        silent.cancel();
+        if let Some(carried) = carried {
+            let _ = tokio::time::timeout(LAST_SPANS, carried).await;
         }
         store.close().await.map_err(not_closed)
     };
@@ -191,6 +211,19 @@ fn deliverer(
         Failure::internal(format!("failed to prepare calling webhooks: {error}"))
     })?;
     Ok(Some(engine.deliverer(egress, webhooks.settings(signing))))
+}
+
+/// How long the collector has for the last spans.
+const LAST_SPANS: Duration = Duration::from_secs(5);
+
+/// The way to the collector of spans, if there is one.
+fn spans(config: &Config, around: &Surroundings) -> Outcome<Option<(Arc<dyn SpanSink>, Carrier)>> {
+    let unusable = |why| Failure::usage(format!("failed to prepare telling of spans: {why}"));
+    let Some(collector) = config.telemetry.collector(around).map_err(unusable)? else {
+        return Ok(None);
+    };
+    let (exporter, carrier) = telemetry::exporter(collector).map_err(unusable)?;
+    Ok(Some((Arc::new(exporter), carrier)))
 }
 
 async fn bind(config: &Config) -> Outcome<TcpListener> {

@@ -14,7 +14,9 @@ use crate::tls;
 pub(crate) struct Request {
     pub(crate) line: String,
     pub(crate) headers: Vec<(String, String)>,
+    /// Empty if it is no text.
     pub(crate) body: String,
+    pub(crate) bytes: Vec<u8>,
 }
 
 impl Request {
@@ -158,7 +160,8 @@ fn read(stream: &mut impl Read) -> Option<Request> {
         .map_or(0, |length| length.parse().unwrap());
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    request.body = String::from_utf8(body).ok()?;
+    request.body = String::from_utf8(body.clone()).unwrap_or_default();
+    request.bytes = body;
     Some(request)
 }
 

@@ -44,6 +44,7 @@ mod serve;
 mod settings;
 mod support;
 mod task;
+mod telemetry;
 mod tls;
 mod transport;
 mod webhooks;
