@@ -9,7 +9,7 @@ use nuncio_store::{
 };
 
 use crate::contract::Shared;
-use crate::contract::sessions::{said, session_of};
+use crate::contract::sessions::{forget_two, said, session_of};
 use crate::database::Database;
 use crate::draft::{Draft, at, key, scope, webhook};
 use crate::postgres::{WITHOUT_DELIVERIES, WITHOUT_SESSIONS};
@@ -175,6 +175,17 @@ async fn fill(database: &Database) {
         value: Some("1".into()),
     });
     store.append_session(session).await.unwrap();
+    store.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn sessions_that_are_gone_leave_nothing() {
+    let Some(database) = Database::new().await else {
+        return;
+    };
+    let store = store_on(&database).await;
+    forget_two(&store).await;
+    assert_eq!(problems(&database).await, [""; 0]);
     store.close().await.unwrap();
 }
 

@@ -12,7 +12,7 @@ use nuncio_store::{
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::contract::sessions::{said, session_of};
+use crate::contract::sessions::{forget_two, said, session_of};
 use crate::contract::{Shared, contract};
 use crate::draft::{Draft, at, key, lease, scope, webhook};
 
@@ -497,6 +497,15 @@ async fn the_file_shrinks_when_tasks_expire() {
     let report = check(&path).unwrap();
     assert_eq!(report.problems, [""; 0]);
     assert_eq!(report.tasks, (TASKS / 10) as u64);
+}
+
+#[tokio::test]
+async fn sessions_that_are_gone_leave_nothing() {
+    let (store, folder) = open().await.unwrap();
+    forget_two(&store).await;
+    store.close().await.unwrap();
+    let report = check(folder.path().join("nuncio.db")).unwrap();
+    assert_eq!(report.problems, [""; 0]);
 }
 
 /// A log that is lost is not taken for one that has been compacted.

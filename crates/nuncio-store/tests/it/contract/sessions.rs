@@ -20,6 +20,19 @@ pub(crate) fn session_of(caller: &str, context: &str) -> SessionKey {
     }
 }
 
+/// Deletes one session that has state, and lets another one grow old; for a look at what is left.
+pub(crate) async fn forget_two(store: &Shared) {
+    for context in ["deleted", "old"] {
+        let mut first = said(&session_of("ada", context), 0, &["a", "b"]);
+        let shared = [StateScope::Context, StateScope::Caller, StateScope::Agent];
+        first.state = shared.map(|scope| change(scope, "x", Some("1"))).into();
+        append(store, first).await;
+    }
+    let deleted = store.delete_session(&session_of("ada", "deleted")).await;
+    assert!(deleted.unwrap());
+    assert_eq!(store.prune_sessions(at(1), 9).await.unwrap(), 1);
+}
+
 /// Entries of these texts after a position, by the task "t", at second `after`.
 pub(crate) fn said(key: &SessionKey, after: u64, texts: &[&str]) -> SessionAppend {
     SessionAppend {
@@ -320,6 +333,7 @@ pub(crate) async fn a_deleted_session_begins_anew(store: &Shared) {
     assert_eq!(append(store, said(&key, 2, &["c"])).await, conflict);
     assert_eq!(append(store, said(&key, 0, &["new"])).await, done(1));
     assert_eq!(shown(&read(store, &key).await), [(1, "new")]);
+    assert_eq!(states(store, &key).await, kept, "nothing comes back");
 }
 
 pub(crate) async fn texts_above_their_limit_are_refused(store: &Shared) {
