@@ -8,9 +8,11 @@
 mod echo;
 mod foreign;
 mod http;
+pub mod model;
 mod process;
 mod remote;
 mod script;
+pub mod tool;
 
 pub use echo::EchoAgent;
 pub use http::{HeaderFault, HttpAgent, HttpSettings, header_name, secret_header};

@@ -9,6 +9,7 @@ use nuncio_protocol::{
     SendMessageConfiguration, SendMessageRequest, SendMessageResponse, StreamResponse, Task,
     TaskId,
 };
+use nuncio_runtime::model::{FakeModel, FakeRule};
 use nuncio_runtime::{Rule, ScriptAgent};
 use nuncio_store::MemoryStore;
 use serde::Deserialize;
@@ -160,4 +161,14 @@ pub(crate) fn texts(task: &Task) -> Vec<String> {
         .iter()
         .map(nuncio_protocol::Artifact::text)
         .collect()
+}
+
+/// A scripted model of rules in TOML.
+pub(crate) fn fake(name: &str, rules: &str) -> FakeModel {
+    #[derive(Deserialize)]
+    struct Script {
+        rules: Vec<FakeRule>,
+    }
+    let script: Script = toml::from_str(rules).unwrap();
+    FakeModel::new(name, script.rules).unwrap()
 }
