@@ -27,6 +27,7 @@ pub use function::FnTool;
 pub use later::{Completer, Later};
 pub use output::{IntoToolOutput, Json, ToolError, ToolOutput};
 pub use ready::ReadyTool;
+pub(crate) use ready::faults;
 pub use spec::ToolSpec;
 
 /// What a call gives in the end.

@@ -74,7 +74,7 @@ impl ReadyTool {
 }
 
 /// What is wrong with a value, in one line.
-fn faults(validator: &Validator, value: &Value) -> Result<(), String> {
+pub(crate) fn faults(validator: &Validator, value: &Value) -> Result<(), String> {
     let faults: Vec<_> = validator
         .iter_errors(value)
         .take(TOLD)

@@ -5,6 +5,7 @@
 mod chain;
 mod echo;
 mod http;
+mod model_agent;
 mod network;
 #[cfg(unix)]
 mod process;

@@ -79,10 +79,12 @@ async fn chunks(model: &GenaiModel, request: ModelRequest) -> Result<Vec<ModelCh
 }
 
 fn words(chunks: &[ModelChunk]) -> Vec<&str> {
-    let word = |chunk| match chunk {
-        &ModelChunk::Text(ref word) => Some(word.as_str()),
-        _ => None,
-    };
+    fn word(chunk: &ModelChunk) -> Option<&str> {
+        match chunk {
+            ModelChunk::Text(word) => Some(word),
+            _ => None,
+        }
+    }
     chunks.iter().filter_map(word).collect()
 }
 
