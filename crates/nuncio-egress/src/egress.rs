@@ -164,6 +164,21 @@ impl Egress {
         })
     }
 
+    /// A client for a library that makes its own requests to the place of this URL, such as one for
+    /// model providers.
+    ///
+    /// It has the policy's rules for names, certificates, proxy, redirects and the time of a
+    /// connection. What [`Self::send`] does besides (literal addresses in URLs, limits of time and
+    /// size) is only done here for the given URL: whoever takes the client sends to no other host.
+    ///
+    /// # Errors
+    /// [`EgressError::Refused`] if the policy forbids the place.
+    pub fn client_for(&self, base: &Url) -> Result<reqwest::Client, EgressError> {
+        target::judge(base, &self.policy)?;
+        let (client, _) = self.route(&EgressRequest::get(base.clone()))?;
+        Ok(client.clone())
+    }
+
     /// The client for a request, and the proxy it goes through.
     fn route(
         &self,

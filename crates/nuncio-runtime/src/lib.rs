@@ -4,16 +4,21 @@
 //! stand-in for tests and demonstrations. Both are plain [`nuncio_engine::Agent`]s: no clock, no
 //! file and no socket. [`ProcessAgent`] is a program in any language, [`HttpAgent`] a service behind
 //! HTTP.
+//! file and no socket. A [`ModelAgent`] lets a language model speak and call tools.
 
 mod echo;
 mod foreign;
 mod http;
+pub mod model;
+mod model_agent;
 mod process;
 mod remote;
 mod script;
+pub mod tool;
 
 pub use echo::EchoAgent;
 pub use http::{HeaderFault, HttpAgent, HttpSettings, header_name, secret_header};
+pub use model_agent::{Budgets, BuildError, ModelAgent, ModelAgentBuilder, Prices};
 pub use process::{ProcessAgent, ProcessMode, ProcessSettings};
 pub use remote::{RemoteAgent, RemoteError, RemoteSettings, Waiting};
 pub use script::{

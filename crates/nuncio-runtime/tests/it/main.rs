@@ -2,11 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
+mod chain;
 mod echo;
 mod http;
+mod model_agent;
 mod network;
 #[cfg(unix)]
 mod process;
+mod provider;
 mod remote;
 mod script;
 mod service;

@@ -9,14 +9,17 @@ use nuncio_protocol::{
     SendMessageConfiguration, SendMessageRequest, SendMessageResponse, StreamResponse, Task,
     TaskId,
 };
+use nuncio_runtime::model::{FakeModel, FakeRule};
 use nuncio_runtime::{Rule, ScriptAgent};
-use nuncio_store::MemoryStore;
+use nuncio_store::{MemoryStore, SqliteOptions, SqliteStore, Store};
 use serde::Deserialize;
+use tempfile::TempDir;
 
 /// One hosted agent.
 pub(crate) struct Hosted {
     pub(crate) engine: Engine,
     agent: Arc<HostedAgent>,
+    engine: Engine,
 }
 
 impl Hosted {
@@ -27,10 +30,29 @@ impl Hosted {
     pub(crate) fn with_settings(agent: Arc<dyn Agent>, settings: Settings) -> Self {
         let store = Arc::new(MemoryStore::default());
         let engine = Engine::new(store, Environment::system([7; 32]), settings);
+        Self::on(Arc::new(MemoryStore::default()), agent)
+    }
+
+    /// The agent on a database in this folder.
+    pub(crate) fn at(folder: &TempDir, agent: Arc<dyn Agent>) -> Self {
+        let path = folder.path().join("nuncio.db");
+        let store = SqliteStore::open(path, SqliteOptions::default()).unwrap();
+        Self::on(Arc::new(store), agent)
+    }
+
+    fn on(store: Arc<dyn Store>, agent: Arc<dyn Agent>) -> Self {
+        let environment = Environment::system([7; 32]);
+        let engine = Engine::new(store, environment, Settings::default());
         Self {
             agent: engine.host(agent),
             engine,
         }
+    }
+
+    /// Ends what goes on and closes the store, as a planned end of the process does.
+    pub(crate) async fn stop(self) {
+        let limit = std::time::Duration::from_secs(1);
+        self.engine.drain(limit).await.unwrap();
     }
 
     /// A script agent of rules in TOML.
@@ -69,7 +91,8 @@ impl Hosted {
         self.task_of(message).await
     }
 
-    async fn task_of(&self, message: Message) -> Task {
+    /// Sends a message and gives the task as it rests.
+    pub(crate) async fn task_of(&self, message: Message) -> Task {
         match self.ask(message).await.unwrap() {
             SendMessageResponse::Task(task) => task,
             other => panic!("no task: {other:?}"),
@@ -117,9 +140,17 @@ impl Hosted {
         panic!("nobody said {word}");
     }
 
+    /// A task as it is now.
     pub(crate) async fn get(&self, task: &TaskId) -> Task {
         let request = GetTaskRequest::new(task.clone());
         self.agent.get_task(Call::client(), request).await.unwrap()
+    }
+
+    /// Waits until the artifacts of a task say this.
+    pub(crate) async fn until_text(&self, task: &TaskId, text: &str) {
+        while texts(&self.get(task).await).concat() != text {
+            tokio::task::yield_now().await;
+        }
     }
 
     pub(crate) async fn cancel(&self, task: &TaskId) -> Task {
@@ -160,4 +191,14 @@ pub(crate) fn texts(task: &Task) -> Vec<String> {
         .iter()
         .map(nuncio_protocol::Artifact::text)
         .collect()
+}
+
+/// A scripted model of rules in TOML.
+pub(crate) fn fake(name: &str, rules: &str) -> FakeModel {
+    #[derive(Deserialize)]
+    struct Script {
+        rules: Vec<FakeRule>,
+    }
+    let script: Script = toml::from_str(rules).unwrap();
+    FakeModel::new(name, script.rules).unwrap()
 }

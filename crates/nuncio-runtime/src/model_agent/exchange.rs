@@ -1,0 +1,485 @@
+//! Answering one message.
+
+use std::collections::BTreeMap;
+
+use futures_util::StreamExt as _;
+use nuncio_engine::{AgentError, Input, Outcome, Pause, RunCx, Span, SpanKind};
+use nuncio_protocol::{Message, Part};
+use serde_json::json;
+
+use super::ModelAgent;
+use super::answer::Answer;
+use super::approval::{Decision, decision};
+use super::budget::{Used, shown};
+use super::conversation::{Conversation, Entry};
+use super::pending::{Answering, Asked, Left, Pending};
+use super::skill::{Wish, wish};
+use super::structured;
+use crate::model::{ModelChunk, ModelError, ModelRequest, StopReason, Thought, ToolCall, Usage};
+use crate::tool::ReadyTool;
+
+/// One message being answered.
+pub(super) struct Exchange<'a> {
+    pub(super) agent: &'a ModelAgent,
+    pub(super) cx: &'a RunCx,
+    pub(super) input: &'a Input,
+    pub(super) tools: Vec<ReadyTool>,
+    pub(super) left: Left,
+    pub(super) used: Used,
+    /// What a call that the caller asked for has given.
+    pub(super) direct: Vec<Part>,
+    system: String,
+    answer: Answer<'a>,
+    /// Whether the model has been told that its answer does not fit.
+    repaired: bool,
+    /// Whether a run of this message was cut off before.
+    repeated: bool,
+}
+
+/// What the model said in one turn.
+#[derive(Default)]
+struct Reply {
+    text: String,
+    thoughts: Vec<Thought>,
+    calls: Vec<ToolCall>,
+    stop: Option<StopReason>,
+}
+
+impl<'a> Exchange<'a> {
+    /// Answers the message.
+    pub(super) async fn run(
+        agent: &'a ModelAgent,
+        cx: &'a RunCx,
+        input: &'a Input,
+    ) -> Result<Outcome, AgentError> {
+        let mut exchange = Self::begin(agent, cx, input).await?;
+        match exchange.take_message()? {
+            Some(outcome) => Ok(outcome),
+            None => exchange.go_on().await,
+        }
+    }
+
+    async fn begin(
+        agent: &'a ModelAgent,
+        cx: &'a RunCx,
+        input: &'a Input,
+    ) -> Result<Self, AgentError> {
+        let message = &input.message;
+        let mut left = left_by(cx, input)?;
+        let id = message.message_id.as_str();
+        let answering = left.answering.take().filter(|a| a.message == id);
+        let repeated = answering.is_some();
+        let answering = answering.unwrap_or_else(|| Answering::new(id, cx));
+        Ok(Self {
+            system: system(agent, cx)?,
+            tools: tools(agent, cx).await,
+            answer: Answer::new(cx, answering),
+            used: Used::default(),
+            direct: Vec::new(),
+            repaired: false,
+            agent,
+            cx,
+            input,
+            left,
+            repeated,
+        })
+    }
+
+    /// Takes the message for what it is: an answer, a call of a skill, or words for the model.
+    fn take_message(&mut self) -> Result<Option<Outcome>, AgentError> {
+        if self.repeated {
+            return Ok(None);
+        }
+        let input = self.input;
+        let asked = self.left.pending.as_mut().and_then(|p| p.asked.take());
+        if let Some(asked) = asked {
+            let again = self.take_answer(asked, &input.message);
+            self.save()?;
+            return Ok(again.map(Outcome::Paused));
+        }
+        self.give_up_calls();
+        match wish(self.agent, &input.message, self.cx.next_id()) {
+            Wish::Talk => {}
+            Wish::Refused(why) => return Ok(Some(Outcome::Rejected(why))),
+            Wish::Call(call) => {
+                let mut pending = Pending::new(vec![call]);
+                pending.direct = true;
+                self.left.pending = Some(pending);
+            }
+        }
+        self.left.conversation.push(Entry::user(&input.message));
+        self.save()?;
+        Ok(None)
+    }
+
+    /// Takes an answer to what was asked, or asks again.
+    fn take_answer(&mut self, asked: Asked, message: &Message) -> Option<Pause> {
+        match asked {
+            Asked::Tool { call } => self.pending_mut().answered = Some(call),
+            Asked::Approval { call, args_hash } => match decision(message, &args_hash) {
+                Decision::Approved => self.pending_mut().calls[call].approved = true,
+                Decision::Denied(why) => {
+                    let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+                    let told = format!("the user does not allow this call{why}");
+                    self.pending_mut().calls[call].end(told, true);
+                }
+                Decision::Unclear => return Some(self.ask_about(call, true)),
+            },
+        }
+        None
+    }
+
+    /// Ends calls that an earlier run has left open without a question.
+    fn give_up_calls(&mut self) {
+        let Some(mut pending) = self.left.pending.take() else {
+            return;
+        };
+        for at in pending.open() {
+            pending.calls[at].end("the call was given up", true);
+        }
+        self.left.pending = Some(pending);
+        self.push_results();
+    }
+
+    async fn go_on(&mut self) -> Result<Outcome, AgentError> {
+        loop {
+            if self.left.pending.is_some() {
+                if let Some(pause) = self.settle().await? {
+                    self.save()?;
+                    return Ok(Outcome::Paused(pause));
+                }
+                if self.pending().direct {
+                    return self.end_direct().await;
+                }
+                self.push_results();
+            }
+            if let Some(why) = self.used.exceeds(&self.agent.budgets) {
+                return Err(AgentError::new(why));
+            }
+            self.compact(false).await;
+            self.save()?;
+            let reply = self.ask_model().await?;
+            self.left.conversation.push(Entry::Assistant {
+                text: reply.text.clone(),
+                thoughts: reply.thoughts,
+                calls: reply.calls.clone(),
+            });
+            if reply.calls.is_empty() {
+                if let Some(outcome) = self.finish(&reply.text, reply.stop.as_ref()).await? {
+                    return Ok(outcome);
+                }
+            } else {
+                self.answer.end_round();
+                self.left.pending = Some(Pending::new(reply.calls));
+            }
+        }
+    }
+
+    /// Asks the model; a conversation that it finds too long is shortened once.
+    async fn ask_model(&mut self) -> Result<Reply, AgentError> {
+        self.used.turns += 1;
+        match self.hear().await {
+            Err(Unheard::Model(ModelError::ContextTooLong)) if self.compact(true).await => {
+                self.hear().await
+            }
+            heard => heard,
+        }
+        .map_err(AgentError::from)
+    }
+
+    /// Asks the model once, and hears it to the end.
+    async fn hear(&mut self) -> Result<Reply, Unheard> {
+        let span = self.model_span();
+        let heard = self.hear_to_the_end(&span).await;
+        match &heard {
+            Ok(reply) => span.output(&json!({"text": reply.text, "toolCalls": reply.calls})),
+            Err(Unheard::Model(error)) => {
+                span.set("error.type", error.kind());
+                span.fail(error.to_string());
+            }
+            Err(Unheard::Agent(error)) => span.fail(error.message()),
+        }
+        heard
+    }
+
+    fn model_span(&self) -> Span {
+        let name = self.agent.model.name();
+        let span = self.cx.span(SpanKind::Model, format!("chat {name}"));
+        span.set("gen_ai.operation.name", "chat");
+        span.set("gen_ai.request.model", name);
+        let conversation = &self.left.conversation;
+        if let Ok(turns) = serde_json::to_value(conversation) {
+            span.input(&json!({"system": self.system, "conversation": turns}));
+        }
+        span
+    }
+
+    async fn hear_to_the_end(&mut self, span: &Span) -> Result<Reply, Unheard> {
+        let request = self.request();
+        let mut stream = self.agent.model.generate(request).await?;
+        let mut reply = Reply::default();
+        while let Some(chunk) = stream.next().await {
+            match chunk? {
+                ModelChunk::Text(words) => {
+                    if self.agent.output.is_none() {
+                        self.answer.say(&words).await?;
+                    }
+                    reply.text.push_str(&words);
+                }
+                ModelChunk::Reasoning(_) => {}
+                ModelChunk::Thought(thought) => reply.thoughts.push(thought),
+                ModelChunk::ToolCall(call) => reply.calls.push(call),
+                ModelChunk::Done { model, usage, stop } => {
+                    span.set("gen_ai.response.model", model);
+                    span.set("gen_ai.usage.input_tokens", usage.input_tokens);
+                    span.set("gen_ai.usage.output_tokens", usage.output_tokens);
+                    self.count(usage);
+                    reply.stop = Some(stop);
+                }
+            }
+        }
+        match reply.stop {
+            None => Err(ModelError::Cut("it has no end".to_owned()).into()),
+            Some(StopReason::Filtered) => {
+                Err(ModelError::Refused("its filter has cut it off".to_owned()).into())
+            }
+            Some(_) => Ok(reply),
+        }
+    }
+
+    fn request(&self) -> ModelRequest {
+        ModelRequest {
+            system: (!self.system.is_empty()).then(|| self.system.clone()),
+            turns: self.left.conversation.turns(self.input),
+            tools: self.tools.iter().map(|tool| tool.spec().clone()).collect(),
+            output_schema: self
+                .agent
+                .output
+                .as_ref()
+                .map(|output| output.schema.clone()),
+            params: self.agent.params.clone(),
+        }
+    }
+
+    /// Notes what an answer of the model took.
+    pub(super) fn count(&mut self, usage: Usage) {
+        self.used.tokens += usage.total();
+        self.left.usage += usage;
+    }
+
+    /// Ends the run with what the model said; `None` if it must say it again.
+    async fn finish(
+        &mut self,
+        text: &str,
+        stop: Option<&StopReason>,
+    ) -> Result<Option<Outcome>, AgentError> {
+        let Some(output) = &self.agent.output else {
+            if text.is_empty() && self.answer.is_empty() {
+                return Err(AgentError::new("the model gave an empty answer"));
+            }
+            let mut metadata = self.take_usage();
+            if stop == Some(&StopReason::MaxTokens) {
+                metadata.insert("truncated".to_owned(), true.into());
+            }
+            self.save()?;
+            self.answer.end(metadata).await?;
+            return Ok(Some(Outcome::Done));
+        };
+        match output.read(text) {
+            Ok(value) => {
+                let metadata = self.take_usage();
+                self.save()?;
+                self.answer
+                    .give_whole(structured::parts(&value), metadata)
+                    .await?;
+                Ok(Some(Outcome::Done))
+            }
+            Err(why) if self.repaired => {
+                let why = format!("the model's answer does not fit the schema: {why}");
+                Err(AgentError::new(why))
+            }
+            Err(why) => {
+                self.repaired = true;
+                let text = format!(
+                    "Your answer does not fit the schema: {why}. Answer again, with nothing but JSON that fits."
+                );
+                self.left.conversation.push(Entry::Note { text });
+                Ok(None)
+            }
+        }
+    }
+
+    /// Ends the run with what the skill gave that the caller asked for.
+    async fn end_direct(&mut self) -> Result<Outcome, AgentError> {
+        let pending = self.left.pending.take().unwrap_or_default();
+        let result = pending.calls.into_iter().find_map(|call| call.result);
+        let Some(result) = result else {
+            return Err(AgentError::ended_without_result());
+        };
+        self.left
+            .conversation
+            .push(Entry::said(result.content.as_str()));
+        if result.is_error {
+            return Err(AgentError::new(result.content));
+        }
+        let mut parts = std::mem::take(&mut self.direct);
+        if parts.is_empty() {
+            parts.push(Part::text(result.content));
+        }
+        self.save()?;
+        self.answer.give_whole(parts, Default::default()).await?;
+        Ok(Outcome::Done)
+    }
+
+    /// Moves the results of calls that are all done into the conversation.
+    fn push_results(&mut self) {
+        let Some(pending) = self.left.pending.take() else {
+            return;
+        };
+        let (mut results, mut files) = (Vec::new(), Vec::new());
+        for call in pending.calls {
+            results.extend(call.result);
+            files.extend(call.files);
+        }
+        self.left
+            .conversation
+            .push(Entry::Results { results, files });
+    }
+
+    fn take_usage(&mut self) -> nuncio_protocol::Metadata {
+        let usage = std::mem::take(&mut self.left.usage);
+        shown(&usage, self.agent.prices.as_ref())
+    }
+
+    /// Leaves everything for a later run.
+    pub(super) fn save(&mut self) -> Result<(), AgentError> {
+        self.left.version = 1;
+        self.left.answering = Some(self.answer.so_far().clone());
+        let left = serde_json::to_value(&self.left).map_err(AgentError::internal)?;
+        Ok(self.cx.checkpoint(&left)?)
+    }
+
+    pub(super) fn tool(&self, name: &str) -> Option<&ReadyTool> {
+        self.tools.iter().find(|tool| tool.spec().name == name)
+    }
+
+    pub(super) fn pending(&self) -> &Pending {
+        const NONE: &Pending = &Pending {
+            calls: Vec::new(),
+            direct: false,
+            asked: None,
+            answered: None,
+        };
+        self.left.pending.as_ref().unwrap_or(NONE)
+    }
+
+    pub(super) fn pending_mut(&mut self) -> &mut Pending {
+        self.left.pending.get_or_insert_default()
+    }
+}
+
+/// What an earlier run has left, or what the task's history says.
+fn left_by(cx: &RunCx, input: &Input) -> Result<Left, AgentError> {
+    let Some(checkpoint) = &input.checkpoint else {
+        // Within another agent's work the message is all there is.
+        let conversation = match cx.place() {
+            "" => Conversation::before(&input.message, &input.task.history),
+            _ => Conversation::default(),
+        };
+        return Ok(Left {
+            conversation,
+            ..Left::default()
+        });
+    };
+    let left: Left = serde_json::from_value(checkpoint.clone()).map_err(AgentError::internal)?;
+    if left.version != 1 {
+        let why = format!("a newer version ({}) has left this task", left.version);
+        return Err(AgentError::internal(why));
+    }
+    Ok(left)
+}
+
+/// The instructions with their values.
+fn system(agent: &ModelAgent, cx: &RunCx) -> Result<String, AgentError> {
+    let now = agent.clock.now().to_string();
+    let values = [
+        ("agent", cx.agent().as_str()),
+        ("agent.name", agent.info.name.as_str()),
+        ("caller", cx.caller().id.as_str()),
+        ("workspace", cx.caller().workspace.as_str()),
+        ("context", cx.context().as_str()),
+        ("task", cx.task().as_str()),
+        ("date", now.split('T').next().unwrap_or_default()),
+        ("time", now.as_str()),
+    ];
+    let values: BTreeMap<_, _> = values
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    agent.instructions.fill(&values).map_err(|name| {
+        AgentError::new(format!(
+            "the agent's instructions want {{{name}}}, which has no value"
+        ))
+    })
+}
+
+/// The agent's own tools, then those of its sources; of two with one name the first counts.
+async fn tools(agent: &ModelAgent, cx: &RunCx) -> Vec<ReadyTool> {
+    let mut tools = agent.tools.clone();
+    for source in &agent.sources {
+        let found = match source.tools(cx).await {
+            Ok(found) => found,
+            Err(error) => {
+                tracing::warn!(source = source.name(), %error, "tools cannot be had");
+                continue;
+            }
+        };
+        for tool in found {
+            let name = &tool.spec().name;
+            if tools.iter().any(|known| known.spec().name == *name) {
+                tracing::warn!(source = source.name(), tool = %name, "there is a tool of this name already");
+            } else {
+                tools.push(tool);
+            }
+        }
+    }
+    tools
+}
+
+/// Why the model was not heard to the end.
+enum Unheard {
+    Model(ModelError),
+    Agent(AgentError),
+}
+
+impl From<ModelError> for Unheard {
+    fn from(error: ModelError) -> Self {
+        Self::Model(error)
+    }
+}
+
+impl From<nuncio_engine::EmitError> for Unheard {
+    fn from(error: nuncio_engine::EmitError) -> Self {
+        Self::Agent(error.into())
+    }
+}
+
+/// The caller is told the sort of failure; what the provider said is for our log.
+impl From<Unheard> for AgentError {
+    fn from(unheard: Unheard) -> Self {
+        let error = match unheard {
+            Unheard::Agent(error) => return error,
+            Unheard::Model(error) => error,
+        };
+        let told = match &error {
+            ModelError::Unavailable { .. } => "the model is not available, try again later",
+            ModelError::RateLimited { .. } => "the model is asked too often, try again later",
+            ModelError::Invalid(_) => "the model's provider does not take the request",
+            ModelError::Auth(_) => "the model's provider does not take the agent's credential",
+            ModelError::ContextTooLong => "the conversation is too long for the model",
+            ModelError::Cut(_) => "the model's answer was cut off",
+            ModelError::Refused(_) => "the model's provider withheld the answer",
+        };
+        AgentError::caused(told, error)
+    }
+}
