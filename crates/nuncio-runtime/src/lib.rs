@@ -1,10 +1,10 @@
 //! Agents we can run without code of their own.
 //!
 //! [`EchoAgent`] gives back the text it gets. [`ScriptAgent`] plays typed rules: a deterministic
-//! stand-in for tests and demonstrations. Both are plain [`nuncio_engine::Agent`]s: no clock, no
-//! file and no socket. [`ProcessAgent`] is a program in any language, [`HttpAgent`] a service behind
-//! HTTP.
-//! file and no socket. A [`ModelAgent`] lets a language model speak and call tools.
+//! stand-in for tests and demonstrations. A [`ModelAgent`] lets a language model speak and call tools.
+//! [`ProcessAgent`] is a program in any language, [`HttpAgent`] a service behind HTTP,
+//! [`RemoteAgent`] an agent that speaks A2A somewhere else. All are plain
+//! [`nuncio_engine::Agent`]s.
 
 mod echo;
 mod foreign;

@@ -75,7 +75,8 @@ impl Exchange<'_> {
                 call.name
             ));
         };
-        if pending.begun && !tool.spec().read_only {
+        let again = tool.spec().read_only || tool.spec().resumable;
+        if pending.begun && !again {
             return Some("the call was cut off; whether it has happened is not known".to_owned());
         }
         tool.check(&call.arguments)

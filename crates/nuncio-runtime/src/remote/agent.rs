@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_client::{ClientBuilder, ConnectError, FollowPolicy};
-use nuncio_engine::{Agent, AgentError, AgentInfo, Input, RunCx, RunFuture, SpanKind};
+use nuncio_engine::{
+    Agent, AgentError, AgentInfo, Input, RunCx, RunFuture, SessionError, SpanKind,
+};
 use nuncio_protocol::{A2aError, AgentCard, AgentId};
 
 use super::connection::Connection;
@@ -71,6 +73,9 @@ pub enum RemoteError {
         /// What it said about it.
         reason: String,
     },
+    /// What must be remembered of it could not be read or written.
+    #[error("what is known of agent {0} is not to be had: {1}")]
+    NotKept(AgentId, SessionError),
     /// Somebody else canceled its task.
     #[error("the task of agent {0} was canceled there")]
     Canceled(AgentId),

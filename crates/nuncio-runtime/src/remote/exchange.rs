@@ -66,13 +66,15 @@ impl<'a> Exchange<'a> {
             agent,
             client,
             settings,
-            state: RemoteState::of(cx),
+            state: RemoteState::default(),
             task: Task::default(),
             said: None,
         }
     }
 
     pub(super) async fn answer(mut self, input: Input) -> Result<Outcome, RemoteError> {
+        let kept = |error| RemoteError::NotKept(self.agent.clone(), error);
+        self.state = RemoteState::of(self.cx).await.map_err(kept)?;
         let heard = tokio::select! {
             biased;
             () = self.cx.cancellation().cancelled() => None,
@@ -84,7 +86,11 @@ impl<'a> Exchange<'a> {
                 Ok(Outcome::Done)
             }
             Some(Err(Break::Refused(error))) => Err(self.refused(error)),
-            Some(Ok(())) => self.outcome(),
+            Some(Ok(())) => {
+                let kept = |error| RemoteError::NotKept(self.agent.clone(), error);
+                self.state.pass_on(self.cx).await.map_err(kept)?;
+                self.outcome()
+            }
         }
     }
 

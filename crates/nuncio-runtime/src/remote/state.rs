@@ -1,6 +1,6 @@
 //! What must be remembered of a remote agent between a run and the next.
 
-use nuncio_engine::{EmitError, RunCx};
+use nuncio_engine::{EmitError, RunCx, SessionError};
 use nuncio_protocol::{ContextId, Task, TaskId};
 use serde::{Deserialize, Serialize};
 
@@ -22,12 +22,39 @@ pub(super) struct RemoteState {
     pub(super) last: Option<TaskId>,
 }
 
+/// The state of a conversation here that names the conversation there.
+const STATE: &str = "remote";
+
+/// Writers of one conversation that may be quicker.
+const TRIES: u32 = 5;
+
 impl RemoteState {
-    /// As it was left here.
-    pub(super) fn of(cx: &RunCx) -> Self {
-        let left = cx.left();
-        left.and_then(|left| serde_json::from_value(left).ok())
-            .unwrap_or_default()
+    /// As this task has left it; a first task goes on with the conversation of those before it.
+    pub(super) async fn of(cx: &RunCx) -> Result<Self, SessionError> {
+        let left = match cx.left() {
+            Some(left) => Some(left),
+            None => cx.session().get(STATE).await?,
+        };
+        let left = left.and_then(|left| serde_json::from_value(left).ok());
+        Ok(left.unwrap_or_default())
+    }
+
+    /// Leaves the conversation, and the task that ended last, to later tasks of the context.
+    pub(super) async fn pass_on(&self, cx: &RunCx) -> Result<(), SessionError> {
+        let passed = Self {
+            open: None,
+            sent: None,
+            ..self.clone()
+        };
+        let passed = serde_json::to_value(passed).unwrap_or_default();
+        let mut session = cx.session();
+        for _ in 1..TRIES {
+            match session.set(STATE, passed.clone()).await {
+                Err(SessionError::Moved(_)) => {}
+                set => return set,
+            }
+        }
+        session.set(STATE, passed).await
     }
 
     pub(super) fn keep(&self, cx: &RunCx) -> Result<(), EmitError> {

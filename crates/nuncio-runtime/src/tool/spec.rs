@@ -16,6 +16,8 @@ pub struct ToolSpec {
     pub input_schema: Value,
     /// Whether it changes nothing, so that it may be called again after a failure; no.
     pub read_only: bool,
+    /// Whether a call that a crash has cut off may be made again, as it goes on where it was; no.
+    pub resumable: bool,
     /// Whether it may be called beside others; no.
     pub parallel: bool,
     /// Whether somebody must approve each call; no.
@@ -36,6 +38,7 @@ impl ToolSpec {
             description: description.into(),
             input_schema,
             read_only: false,
+            resumable: false,
             parallel: false,
             needs_approval: false,
             timeout: Duration::from_secs(60),

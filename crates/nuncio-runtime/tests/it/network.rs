@@ -7,7 +7,7 @@ use std::time::Duration;
 use nuncio_client::ClientBuilder;
 use nuncio_egress::{Egress, EgressPolicy};
 use nuncio_engine::{Agent, Engine, Environment, HostedAgent, RandomIds, Settings, SystemClock};
-use nuncio_protocol::{Binding, SpanSink, Version};
+use nuncio_protocol::{AgentService as _, Binding, SpanSink, Task, Version};
 use nuncio_runtime::RemoteAgent;
 use nuncio_server::{Authenticator, Endpoint, Server, Switchboard};
 use nuncio_store::{MemoryStore, Store};
@@ -29,15 +29,24 @@ impl Site {
         Self::on(Arc::new(MemoryStore::default()), agent).await
     }
 
+    /// A server on a port that is known before.
+    pub(crate) async fn at(listener: TcpListener, agent: impl Agent + 'static) -> Self {
+        Self::start(Arc::new(MemoryStore::default()), agent, listener)
+    }
+
     /// A server on a store, with a key of its own.
     pub(crate) async fn on(store: Arc<dyn Store>, agent: impl Agent + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::start(store, agent, listener)
+    }
+
+    fn start(store: Arc<dyn Store>, agent: impl Agent + 'static, listener: TcpListener) -> Self {
         static SITES: AtomicU8 = AtomicU8::new(0);
         let key = [SITES.fetch_add(1, Ordering::Relaxed); 32];
         let spans = Arc::<RecordedSpans>::default();
         let engine = Engine::new(store, Environment::system(key), Settings::default());
         let engine = engine.with_spans(Arc::clone(&spans) as Arc<dyn SpanSink>);
         let agent = engine.host(Arc::new(agent));
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let switchboard = Arc::new(Switchboard::new());
         let site = Self {
@@ -68,6 +77,16 @@ impl Site {
         self.switchboard
             .insert(Endpoint::new(id, card, agent))
             .unwrap();
+    }
+
+    /// Sends a text and waits for the task to end or pause.
+    pub(crate) async fn ask(&self, text: &str) -> Task {
+        let message = nuncio_testkit::text_message(text, text);
+        let asked = nuncio_testkit::send(message);
+        let sent = self
+            .agent
+            .send_message(nuncio_testkit::call("alice"), asked);
+        nuncio_testkit::sent_task(sent.await.unwrap())
     }
 
     /// The agent as one that is called over the network.

@@ -128,6 +128,37 @@ async fn of(site: &Site) -> Vec<Task> {
     listed.unwrap().tasks
 }
 
+/// GEN-09, BR-013: the next task of a conversation is in the conversation there too, names the task
+/// that ended and not as its own; another conversation is another one there.
+#[tokio::test]
+async fn br_013_a_conversation_here_is_one_there() {
+    let seen = Arc::default();
+    let site = Site::of(asker(Arc::clone(&seen))).await;
+    let (bed, _) = Bed::of(site.remote("remote").await);
+    let ask = async |id: &str, context: &str| {
+        let mut message = text_message(id, "go");
+        message.context_id = Some(context.into());
+        let sent = bed.agent.send_message(call("alice"), send(message)).await;
+        let asking = sent_task(sent.unwrap());
+        bed.answer(&format!("{id}-answer"), &asking, "that one")
+            .await
+    };
+    for (id, context) in [("m1", "c1"), ("m2", "c1"), ("m3", "c2")] {
+        assert_eq!(ask(id, context).await.status.state, TaskState::Completed);
+    }
+    let tasks = of(&site).await;
+    let ended = |n: usize| tasks[tasks.len() - 1 - n].clone();
+    assert_eq!(ended(0).context_id, ended(1).context_id);
+    assert_ne!(ended(0).context_id, ended(2).context_id);
+    let seen: Vec<Message> = seen.lock().clone();
+    assert_eq!(
+        seen[2].task_id, None,
+        "an ended task is not named as the own one"
+    );
+    assert_eq!(seen[2].reference_task_ids, [ended(0).id]);
+    assert_eq!(seen[4].reference_task_ids, []);
+}
+
 /// A message without a task is an answer too; a failure keeps its words, its task and its cause.
 #[tokio::test]
 async fn answers_and_failures_keep_their_words() {

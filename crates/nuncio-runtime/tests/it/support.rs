@@ -19,7 +19,6 @@ use tempfile::TempDir;
 pub(crate) struct Hosted {
     pub(crate) engine: Engine,
     agent: Arc<HostedAgent>,
-    engine: Engine,
 }
 
 impl Hosted {
@@ -28,21 +27,18 @@ impl Hosted {
     }
 
     pub(crate) fn with_settings(agent: Arc<dyn Agent>, settings: Settings) -> Self {
-        let store = Arc::new(MemoryStore::default());
-        let engine = Engine::new(store, Environment::system([7; 32]), settings);
-        Self::on(Arc::new(MemoryStore::default()), agent)
+        Self::on(Arc::new(MemoryStore::default()), agent, settings)
     }
 
     /// The agent on a database in this folder.
     pub(crate) fn at(folder: &TempDir, agent: Arc<dyn Agent>) -> Self {
         let path = folder.path().join("nuncio.db");
         let store = SqliteStore::open(path, SqliteOptions::default()).unwrap();
-        Self::on(Arc::new(store), agent)
+        Self::on(Arc::new(store), agent, Settings::default())
     }
 
-    fn on(store: Arc<dyn Store>, agent: Arc<dyn Agent>) -> Self {
-        let environment = Environment::system([7; 32]);
-        let engine = Engine::new(store, environment, Settings::default());
+    fn on(store: Arc<dyn Store>, agent: Arc<dyn Agent>, settings: Settings) -> Self {
+        let engine = Engine::new(store, Environment::system([7; 32]), settings);
         Self {
             agent: engine.host(agent),
             engine,

@@ -1,5 +1,6 @@
 //! Agents that a model speaks for, on the scripted model.
 
+mod agents;
 mod approval;
 mod budget;
 mod conversation;
