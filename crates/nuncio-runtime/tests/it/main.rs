@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should panic")]
 
 mod echo;
+mod flow;
 mod http;
 mod network;
 #[cfg(unix)]
