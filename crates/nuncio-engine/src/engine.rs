@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use nuncio_protocol::{A2aError, AgentId, Clock, ErrorKind, Ids, SpanSink, Timestamp};
@@ -28,6 +28,17 @@ pub struct Environment {
     /// Authenticates page tokens and seals the secrets of webhooks; the same on every replica and
     /// after a restart.
     pub token_key: [u8; 32],
+}
+
+/// The agents of an engine, by their names; does not keep the engine alive.
+#[derive(Clone, Debug)]
+pub struct Directory(Weak<Core>);
+
+impl Directory {
+    /// The agent that has a name at the moment.
+    pub fn agent(&self, id: &AgentId) -> Option<Arc<dyn Agent>> {
+        self.0.upgrade()?.agents.read().get(id).cloned()
+    }
 }
 
 /// Runs agents and keeps their tasks.
@@ -119,6 +130,11 @@ impl Engine {
     pub fn with_spans(self, sink: Arc<dyn SpanSink>) -> Self {
         let _ = self.core.spans.set(sink);
         self
+    }
+
+    /// Where agents find others.
+    pub fn directory(&self) -> Directory {
+        Directory(Arc::downgrade(&self.core))
     }
 
     /// Forgets an agent: nothing is handed to it any more, and its runs are not taken up again.

@@ -39,7 +39,7 @@ pub use agent_fn::{Answer, FnAgent, agent_fn};
 pub use chain::CALL_CHAIN;
 pub use context::{EmitError, RunCx};
 pub use delivery::{Deliverer, DeliverySettings, TestCall, WebhookSigning};
-pub use engine::{Engine, Environment};
+pub use engine::{Directory, Engine, Environment};
 pub use hosted::HostedAgent;
 pub use place::Gathered;
 pub use sealing::{Unopened, open_webhook_secrets};

@@ -64,7 +64,8 @@ impl Rule {
 }
 
 impl When {
-    fn holds(&self, message: &Message, turn: usize) -> bool {
+    /// Whether a message is like this, being the `turn`th.
+    pub(crate) fn holds(&self, message: &Message, turn: usize) -> bool {
         let text = message.text();
         let id = message.message_id.as_str();
         let has = |wanted: Option<bool>, kind: fn(&PartContent) -> bool| {

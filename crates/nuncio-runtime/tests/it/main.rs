@@ -4,6 +4,7 @@
 
 mod chain;
 mod echo;
+mod flow;
 mod http;
 mod model_agent;
 mod network;

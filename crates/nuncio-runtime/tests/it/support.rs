@@ -6,8 +6,8 @@ use futures_util::StreamExt as _;
 use nuncio_engine::{Agent, AgentInfo, Engine, Environment, HostedAgent, Settings};
 use nuncio_protocol::{
     AgentService as _, Call, CancelTaskRequest, ContextId, GetTaskRequest, Message, Part, Result,
-    SendMessageConfiguration, SendMessageRequest, SendMessageResponse, StreamResponse, Task,
-    TaskId,
+    SendMessageConfiguration, SendMessageRequest, SendMessageResponse, StreamResponse,
+    SubscribeToTaskRequest, Task, TaskId,
 };
 use nuncio_runtime::model::{FakeModel, FakeRule};
 use nuncio_runtime::{Rule, ScriptAgent};
@@ -51,15 +51,24 @@ impl Hosted {
         self.engine.drain(limit).await.unwrap();
     }
 
+    /// An agent that is made with its engine, on a store that others may have used before.
+    pub(crate) fn made(
+        store: Arc<MemoryStore>,
+        make: impl FnOnce(&Engine) -> Arc<dyn Agent>,
+    ) -> Self {
+        let engine = Engine::new(store, Environment::system([7; 32]), Settings::default());
+        let agent = make(&engine);
+        Self {
+            agent: engine.host(agent),
+            engine,
+        }
+    }
+
     /// A script agent of rules in TOML.
     pub(crate) fn script(rules: &str) -> Self {
-        #[derive(Deserialize)]
-        struct Script {
-            rules: Vec<Rule>,
-        }
-        let script: Script = toml::from_str(rules).unwrap();
         let info = AgentInfo::new("script", "Script", "a script");
-        Self::new(Arc::new(ScriptAgent::new(info, script.rules).unwrap()))
+        let agent = ScriptAgent::new(info, self::rules(rules));
+        Self::new(Arc::new(agent.unwrap()))
     }
 
     pub(crate) async fn ask(&self, message: Message) -> Result<SendMessageResponse> {
@@ -136,6 +145,15 @@ impl Hosted {
         panic!("nobody said {word}");
     }
 
+    /// Waits until a task neither works nor is about to.
+    pub(crate) async fn rests(&self, task: &TaskId) -> Task {
+        let request = SubscribeToTaskRequest::new(task.clone());
+        if let Ok(mut stream) = self.agent.subscribe_to_task(Call::client(), request).await {
+            while stream.next().await.is_some() {}
+        }
+        self.get(task).await
+    }
+
     /// A task as it is now.
     pub(crate) async fn get(&self, task: &TaskId) -> Task {
         let request = GetTaskRequest::new(task.clone());
@@ -170,6 +188,16 @@ impl Hosted {
             .collect()
             .await
     }
+}
+
+/// Rules in TOML.
+pub(crate) fn rules(text: &str) -> Vec<Rule> {
+    #[derive(Deserialize)]
+    struct Script {
+        rules: Vec<Rule>,
+    }
+    let script: Script = toml::from_str(text).unwrap();
+    script.rules
 }
 
 /// The words that go with a task's state.
