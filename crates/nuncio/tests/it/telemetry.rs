@@ -152,6 +152,6 @@ fn a_collector_that_is_down_is_in_nobodys_way() {
     let down = Fake::bare(|_| ("400 Bad Request", "text/plain", "no".to_owned()));
     let server = Server::configured(&config("echo", &down, "kind = \"echo\""));
     let said = server.send(&["hello"]).exits(0);
-    assert!(said.stdout.contains("hello"), "{}", said.stdout);
+    assert!(said.out.contains("hello"), "{}", said.out);
     until(|| server.log().contains("the collector does not take spans"));
 }
