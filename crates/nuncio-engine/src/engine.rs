@@ -124,6 +124,15 @@ impl Engine {
         })
     }
 
+    /// The agent of this name, if it is on.
+    pub fn hosted(&self, id: &AgentId) -> Option<Arc<HostedAgent>> {
+        let agent = self.core.agents.read().get(id).cloned()?;
+        Some(Arc::new(HostedAgent {
+            core: Arc::clone(&self.core),
+            agent,
+        }))
+    }
+
     /// Tells of every step of a run that has ended, and of every call of a webhook; once, before the
     /// first run.
     #[must_use]

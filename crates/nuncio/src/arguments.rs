@@ -42,6 +42,12 @@ pub(crate) enum Command {
   nuncio serve --listen 127.0.0.1:0 --data /var/lib/nuncio
   nuncio serve --config examples/damaged-order.toml")]
     Serve(ServeArguments),
+    /// Watch two services work on a damaged order: models, tools, questions, a cancel, the call tree
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio demo
+  OPENAI_API_KEY=… nuncio demo --provider openai --model gpt-5-mini
+  nuncio demo --provider ollama --model qwen3 --base-url http://127.0.0.1:11434/v1/")]
+    Demo(DemoArguments),
     /// Send a message to an agent and print what comes of it
     #[command(help_template = TEMPLATE, before_help = "Examples:
   nuncio send -a http://127.0.0.1:8080 \"hello\"
@@ -87,6 +93,23 @@ pub(crate) enum Command {
     Completion(CompletionArguments),
     /// Print the version and the protocol versions spoken
     Version(VersionArguments),
+}
+
+#[derive(Debug, Default, Args)]
+pub(crate) struct DemoArguments {
+    /// Whose model speaks, such as openai, anthropic, gemini or ollama; a scripted one if absent. Its
+    /// key is taken from PROVIDER_API_KEY
+    #[arg(long, value_name = "NAME", requires = "model")]
+    pub(crate) provider: Option<String>,
+    /// Which model speaks
+    #[arg(long, value_name = "NAME", requires = "provider")]
+    pub(crate) model: Option<String>,
+    /// Where the provider is, if not at its usual place
+    #[arg(long, value_name = "URL", requires = "provider")]
+    pub(crate) base_url: Option<String>,
+    /// The ports of support and fulfilment; free ones if absent
+    #[arg(long, value_name = "PORT", num_args = 2, value_names = ["SUPPORT", "FULFILMENT"])]
+    pub(crate) ports: Vec<u16>,
 }
 
 #[derive(Debug, Default, Args)]

@@ -1,4 +1,53 @@
-//! The program `nuncio` as a library: arguments, configuration, wiring, output, exit codes.
+//! Agents that others can call, durable and guarded, in three lines; and the program `nuncio`.
+//!
+//! # An agent
+//!
+//! An [`Agent`] answers messages. The shortest one is a closure; [`serve`] puts it on the net in all
+//! versions and bindings of A2A, with its tasks on disk:
+//!
+//! ```no_run
+//! use nuncio::{AgentInfo, agent_fn};
+//!
+//! let info = AgentInfo::new("hello", "Hello", "Greets whoever writes.");
+//! nuncio::serve(agent_fn(info, |_, input| async move { Ok(format!("Hello, {}!", input.message.text())) }))?;
+//! # Ok::<(), nuncio::HostError>(())
+//! ```
+//!
+//! `nuncio send -a http://127.0.0.1:8080 world` asks it. Its card is made from the [`AgentInfo`].
+//!
+//! # Streaming, asking, stopping
+//!
+//! A run gets a [`RunCx`]: [`text`](RunCx::text) streams words into one artifact,
+//! [`status`](RunCx::status) says what goes on, [`artifact`](RunCx::artifact) gives results. A
+//! question is a return value, so that nothing waits in memory; the answer comes as the next message
+//! of the same task, after a restart too, and [`checkpoint`](RunCx::checkpoint) keeps what was known:
+//!
+//! ```
+//! use nuncio::{AgentInfo, Outcome, Part, Pause, agent_fn};
+//!
+//! let info = AgentInfo::new("booking", "Booking", "Books a table.");
+//! let agent = agent_fn(info, |cx, input| async move {
+//!     if input.turn() == 1 {
+//!         let question = cx.message(vec![Part::text("For how many?")]);
+//!         return Ok(Outcome::Paused(Pause::input(question)));
+//!     }
+//!     cx.text(format!("A table for {} it is.", input.message.text())).await?;
+//!     Ok(Outcome::Done)
+//! });
+//! ```
+//!
+//! A cancel fires [`cancellation`](RunCx::cancellation), and drops the run soon after.
+//!
+//! # Models, tools, other agents
+//!
+//! [`runtime::ModelAgent`] lets a language model speak and call [tools](runtime::tool), among them
+//! other agents ([`AgentTool`](runtime::tool::AgentTool)), here or far away
+//! ([`runtime::RemoteAgent`]); what those ask, the user is asked.
+//!
+//! [`Host`] serves several agents, elsewhere than at the default address, or within another program
+//! ([`Host::mount`]). The examples of this crate show each of these.
+//!
+//! # The program
 //!
 //! [`run`] is the whole program but for its arguments. `serve` builds a server out of the other
 //! crates; `client` is the command line client of the A2A protocol, after the specification of
@@ -13,7 +62,9 @@ mod client;
 mod config;
 mod configuration;
 mod database;
+mod demo;
 mod doctor;
+mod host;
 mod keys;
 mod logging;
 mod outcome;
@@ -31,10 +82,18 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser as _};
 
+pub use host::{Host, HostError, Mounted, serve, shutdown_signal};
+pub use nuncio_engine::{
+    Agent, AgentError, AgentInfo, Answer, Gathered, Input, Outcome, Pause, PauseReason, RunCx,
+    RunFuture, Session, SessionError, Span, SpanKind, agent_fn,
+};
+pub use nuncio_protocol::{self as protocol, Artifact, Message, Part};
+pub use {nuncio_client as remote, nuncio_egress as egress, nuncio_runtime as runtime};
+
 use arguments::{
     Arguments, CardCommand, Command, ConfigCommand, KeysCommand, UpgradeCommand, WebhookCommand,
 };
-use outcome::{Failure, Outcome};
+use outcome::Failure;
 use surroundings::Surroundings;
 
 /// Runs the program with these arguments, the first of which is its name.
@@ -52,9 +111,10 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn dispatch(command: Command, surroundings: &Surroundings) -> Outcome {
+fn dispatch(command: Command, surroundings: &Surroundings) -> outcome::Outcome {
     match command {
         Command::Serve(arguments) => serve::run(arguments, surroundings),
+        Command::Demo(arguments) => demo::run(&arguments, surroundings),
         Command::Send(arguments) => client::send(arguments, surroundings),
         Command::Card(command) => card(command, surroundings),
         Command::Task(command) => client::task(command, surroundings),
@@ -82,7 +142,7 @@ fn dispatch(command: Command, surroundings: &Surroundings) -> Outcome {
     }
 }
 
-fn card(command: CardCommand, surroundings: &Surroundings) -> Outcome {
+fn card(command: CardCommand, surroundings: &Surroundings) -> outcome::Outcome {
     match command {
         CardCommand::Get(arguments) => client::card_get(arguments, surroundings),
         CardCommand::Sign(arguments) => client::card_sign(&arguments, surroundings),
@@ -92,7 +152,7 @@ fn card(command: CardCommand, surroundings: &Surroundings) -> Outcome {
     }
 }
 
-fn completion(arguments: &arguments::CompletionArguments) -> Outcome {
+fn completion(arguments: &arguments::CompletionArguments) -> outcome::Outcome {
     let mut script = Vec::new();
     let mut command = Arguments::command();
     clap_complete::generate(arguments.shell, &mut command, "nuncio", &mut script);

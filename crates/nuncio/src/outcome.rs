@@ -100,6 +100,17 @@ impl Failure {
         Self::new(Code::Usage, message)
     }
 
+    /// What happened and what to do next, in one line.
+    pub(crate) fn in_words(&self) -> String {
+        match self {
+            Self::Told(told) => match &told.hint {
+                Some(hint) => format!("{} ({hint})", told.message),
+                None => told.message.clone(),
+            },
+            Self::Shown | Self::ClosedPipe | Self::Interrupted => "it was interrupted".to_owned(),
+        }
+    }
+
     /// The same with what to do next, if nothing was said about that yet.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {

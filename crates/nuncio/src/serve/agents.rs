@@ -46,7 +46,7 @@ impl fmt::Debug for Agents {
 }
 
 impl Agents {
-    /// Serves the agents of the configuration, then those added before.
+    /// Serves `own` agents and those of the configuration, then those added before.
     ///
     /// # Errors
     /// If an agent cannot be made, or the folder cannot be read.
@@ -55,6 +55,7 @@ impl Agents {
         engine: &Engine,
         workshop: Workshop,
         kept: bool,
+        own: Vec<Arc<dyn Agent>>,
     ) -> Outcome<Arc<Self>> {
         let this = Arc::new_cyclic(|this| Self {
             this: Weak::clone(this),
@@ -69,7 +70,19 @@ impl Agents {
         let mut known: BTreeMap<String, Known> = BTreeMap::new();
         let default = config.server.default_agent.as_deref();
         let mut default: Option<AgentId> = default.map(Into::into);
-        for agent in config.agents() {
+        let configured = match own.is_empty() {
+            true => config.agents(),
+            false => config.agents.clone(),
+        };
+        for agent in own {
+            let id = agent.info().id.clone();
+            let of_code = AgentConfig::of_code(id.as_str());
+            agents
+                .put_on(&of_code, agent)
+                .map_err(|why| Failure::usage(format!("failed to serve agent {id}: {why}")))?;
+            default.get_or_insert(id);
+        }
+        for agent in configured {
             agents.serve(&agent).map_err(|why| {
                 Failure::usage(format!("failed to make agent {}: {why}", agent.id))
             })?;

@@ -4,6 +4,7 @@ mod administrators;
 mod admission;
 mod agents;
 mod announce;
+mod assembly;
 mod push;
 pub(crate) mod secrets;
 mod supervisor;
@@ -11,10 +12,13 @@ mod wiring;
 
 pub(crate) use admission::{authenticator, tls};
 pub(crate) use announce::base_url;
+pub(crate) use assembly::Begun;
 pub(crate) use secrets::card_key;
 
 use std::io;
+use std::sync::Arc;
 
+use nuncio_engine::Agent;
 use toml::Value;
 
 use crate::arguments::ServeArguments;
@@ -37,15 +41,46 @@ pub(crate) fn run(arguments: ServeArguments, around: &Surroundings) -> Outcome {
         warn(&format!("warning: {warning}\n"))?;
     }
     logging::start(&loaded.config.log);
+    blocking(&loaded.config, around, Vec::new())
+}
+
+/// Serves the agents of a configuration, and others, on threads of its own until a signal comes.
+pub(crate) fn blocking(
+    config: &Config,
+    around: &Surroundings,
+    own: Vec<Arc<dyn Agent>>,
+) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let runtime = runtime.map_err(|error| failed("start the runtime", &error))?;
-    let workers = nuncio_server::Workers::start(worker_count(&loaded.config))
+    let workers = nuncio_server::Workers::start(worker_count(config))
         .map_err(|error| failed("start the workers", &error))?;
-    let served = runtime.block_on(wiring::serve(&loaded.config, around, &workers));
+    let served = runtime.block_on(wiring::serve(config, around, &workers, own));
     workers.stop();
     served
+}
+
+/// A server that listens to nothing, with its work begun.
+pub(crate) async fn assembled(
+    config: &Config,
+    around: &Surroundings,
+    base: &str,
+    own: Vec<Arc<dyn Agent>>,
+) -> Outcome<Begun> {
+    let assembly = assembly::Assembly::of(config, around, base, own).await?;
+    Ok(assembly.begin(config))
+}
+
+/// Ends what [`assembled`] has begun.
+pub(crate) async fn dismantle(begun: Begun, config: &Config) -> Outcome {
+    let Begun { parts, background } = begun;
+    parts.server.close();
+    let limit = std::time::Duration::from_secs(config.server.drain_seconds);
+    let stopped = parts.engine.stop_runs(limit).await;
+    background.end().await;
+    stopped.map_err(wiring::not_closed)?;
+    parts.store.close().await.map_err(wiring::not_closed)
 }
 
 /// What is said by flags, by the names of the settings.

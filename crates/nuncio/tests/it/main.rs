@@ -19,6 +19,7 @@ mod deliveries;
 mod doctor;
 mod drain;
 mod errors;
+mod examples;
 mod fake;
 mod help;
 mod insecure;

@@ -286,6 +286,14 @@ impl AgentConfig {
         }
     }
 
+    /// How an agent that is Rust code is served: in all versions and workspaces.
+    pub(crate) fn of_code(id: &str) -> Self {
+        Self {
+            id: id.to_owned(),
+            ..Self::echo()
+        }
+    }
+
     /// The agent itself.
     ///
     /// # Errors
