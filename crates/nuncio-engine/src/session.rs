@@ -53,6 +53,14 @@ pub enum SessionError {
         /// How many it may have.
         limit: usize,
     },
+    /// More than 1,000 states would share a scope; nothing was written.
+    #[error("there may be {limit} {what}, and no more")]
+    TooMany {
+        /// Of what there would be too many.
+        what: &'static str,
+        /// How many there may be.
+        limit: usize,
+    },
     /// A state has no name beside its prefix; nothing was written.
     #[error("the state \"{0}\" has no name")]
     Nameless(String),
@@ -68,6 +76,7 @@ impl From<StoreError> for SessionError {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::TooLarge { what, bytes, limit } => Self::TooLarge { what, bytes, limit },
+            StoreError::TooMany { what, limit } => Self::TooMany { what, limit },
             other => Self::Store(other),
         }
     }
@@ -79,7 +88,9 @@ impl From<SessionError> for AgentError {
             SessionError::Moved(_) => {
                 Self::new("the conversation has moved on meanwhile, send the message again")
             }
-            SessionError::TooLarge { .. } => Self::new(error.to_string()),
+            SessionError::TooLarge { .. } | SessionError::TooMany { .. } => {
+                Self::new(error.to_string())
+            }
             other => Self::internal(other),
         }
     }
@@ -115,6 +126,7 @@ impl Sessions {
 /// State has names. A prefix says who shares it: `caller:` all conversations of the caller with the
 /// agent, `agent:` all callers of the agent in the workspace (nothing that is one caller's belongs
 /// there), `run:` the run, in memory only; without one it is of the conversation and goes with it.
+/// Of each there are at most 1,000 in the store.
 #[derive(Debug)]
 pub struct Session {
     sessions: Sessions,

@@ -294,6 +294,11 @@ async fn what_cannot_be_kept_is_refused_and_changes_nothing() {
             other => panic!("{other:?}"),
         }
     }
+    let too_many = (0..1_001).map(|n| (n.to_string(), Some(json!(1))));
+    match session.commit(vec![json!(1)], too_many.collect()).await {
+        Err(SessionError::TooMany { limit, .. }) => assert_eq!(limit, 1_000),
+        other => panic!("{other:?}"),
+    }
     assert_eq!(session.load(9).await.unwrap(), []);
     assert_eq!(session.state().await.unwrap().len(), 0);
 }

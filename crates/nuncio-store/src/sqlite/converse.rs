@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::batch::{Batch, Write, position, slot};
 use super::failure::Failure;
-use crate::sessions::MAX_PRUNED;
+use crate::sessions::{MAX_PRUNED, MAX_STATES, TOO_MANY_STATES};
 use crate::{
     Scope, SessionAppend, SessionAppended, SessionEntry, SessionKey, SessionState, StateChange,
     StateScope,
@@ -115,10 +115,25 @@ impl Write for AppendSession {
         // What does not fit is refused before anything is written.
         slot(0, end)?;
         let scope = batch.scope_or_new(&append.key.scope)?;
-        let session = self.touch(batch.connection, scope, end)?;
-        for (position, json) in (last + 1..).zip(&append.entries) {
-            batch
-                .connection
+        // What has been written is taken back if there turns out to be no room.
+        let undo = |statement| batch.connection.prepare_cached(statement)?.execute([]);
+        undo("SAVEPOINT append")?;
+        let written = self.write(batch.connection, scope, end);
+        if let Err(Failure::Refused(_)) = &written {
+            undo("ROLLBACK TO append")?;
+        }
+        undo("RELEASE append")?;
+        written?;
+        Ok(SessionAppended::Done { last: end })
+    }
+}
+
+impl AppendSession {
+    fn write(&self, connection: &Connection, scope: i64, end: u64) -> Result<(), Failure> {
+        let Self(append) = self;
+        let session = self.touch(connection, scope, end)?;
+        for (position, json) in (append.after + 1..).zip(&append.entries) {
+            connection
                 .prepare_cached(
                     "INSERT INTO session_entries (slot, task, at_ms, body) VALUES (?1, ?2, ?3, ?4)",
                 )?
@@ -131,16 +146,18 @@ impl Write for AppendSession {
         }
         for change in &append.state {
             match change.scope {
-                StateScope::Context => of_number(batch.connection, "session", session, change)?,
-                StateScope::Caller => of_number(batch.connection, "scope", scope, change)?,
-                StateScope::Agent => of_agent(batch.connection, &append.key.scope, change)?,
+                StateScope::Context => of_number(connection, "session", session, change)?,
+                StateScope::Caller => of_number(connection, "scope", scope, change)?,
+                StateScope::Agent => of_agent(connection, &append.key.scope, change)?,
             }
         }
-        Ok(SessionAppended::Done { last: end })
+        let sets = append.state.iter().any(|change| change.value.is_some());
+        if sets && most_states(connection, session, scope, &append.key.scope)? > MAX_STATES as i64 {
+            return Err(TOO_MANY_STATES.into());
+        }
+        Ok(())
     }
-}
 
-impl AppendSession {
     /// Notes where the session ends from now on, and gives its number.
     fn touch(&self, connection: &Connection, scope: i64, end: u64) -> rusqlite::Result<i64> {
         connection
@@ -160,6 +177,25 @@ impl AppendSession {
                 |row| row.get(0),
             )
     }
+}
+
+/// How many states share the scope that most share.
+fn most_states(
+    connection: &Connection,
+    session: i64,
+    scope: i64,
+    of: &Scope,
+) -> rusqlite::Result<i64> {
+    connection
+        .prepare_cached(
+            "SELECT max((SELECT count(*) FROM session_states WHERE session = ?1),
+                        (SELECT count(*) FROM caller_states WHERE scope = ?2),
+                        (SELECT count(*) FROM agent_states WHERE workspace = ?3 AND agent = ?4))",
+        )?
+        .query_row(
+            params![session, scope, of.workspace.as_str(), of.agent.as_str()],
+            |row| row.get(0),
+        )
 }
 
 /// Changes a state of a session, or of a caller.
