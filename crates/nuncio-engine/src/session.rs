@@ -14,7 +14,10 @@ use serde_json::Value;
 use crate::{AgentError, RunCx};
 
 /// Entries that [`SessionError::Moved`] tells at most.
-const MAX_MOVED: usize = 1_000;
+const MAX_MOVED: u64 = 1_000;
+
+/// How often a state is set anew that somebody's entries were in the way of.
+const MAX_TRIES: u32 = 100;
 
 /// An entry of a session.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +40,7 @@ pub struct Entry {
 pub enum SessionError {
     /// The session does not end where this handle thought: nothing was written.
     ///
-    /// These entries have come, the oldest ones if they are more than 1,000. The handle has seen
+    /// These entries have come, the newest ones if they are more than 1,000. The handle has seen
     /// them now, so that the same again is written after them. If the session has been deleted,
     /// there may be none. After [`StoreError::Unavailable`] they may be the handle's own.
     #[error("the session has moved on by {} entries", .0.len())]
@@ -119,9 +122,9 @@ impl Sessions {
 ///
 /// All tasks of the context share the conversation; nobody else sees it. It outlives them and the
 /// process, until `retention.sessions` is over. The handle remembers up to where it has seen the
-/// conversation: nothing at first, all that it has read and written later. What it writes is
-/// written only if nothing else has come after that, else it is told what
-/// ([`SessionError::Moved`]); two handles of one run are two writers.
+/// conversation: nothing at first, all that it has read and written later. Entries are written only
+/// if nothing else has come after that, else it is told what ([`SessionError::Moved`]); two handles
+/// of one run are two writers.
 ///
 /// State has names. A prefix says who shares it: `caller:` all conversations of the caller with the
 /// agent, `agent:` all callers of the agent in the workspace (nothing that is one caller's belongs
@@ -178,22 +181,40 @@ impl Session {
         self.commit(entries, Vec::new()).await
     }
 
-    /// Sets a state.
+    /// Sets a state, whatever has come to the conversation: the last one to set it counts.
+    ///
+    /// To have it together with entries, or only as long as nothing has come, [`Session::commit`].
     ///
     /// # Errors
-    /// As [`Session::append`].
+    /// [`SessionError`], but for [`SessionError::Moved`]; nothing was written then, unless the store
+    /// says otherwise.
     pub async fn set(&mut self, name: &str, value: Value) -> Result<(), SessionError> {
-        let change = (name.to_owned(), Some(value));
-        self.commit(Vec::new(), vec![change]).await
+        self.change(name, Some(value)).await
     }
 
-    /// Removes a state.
+    /// Removes a state, whatever has come to the conversation.
     ///
     /// # Errors
-    /// As [`Session::append`].
+    /// As [`Session::set`].
     pub async fn remove(&mut self, name: &str) -> Result<(), SessionError> {
-        let change = (name.to_owned(), None);
-        self.commit(Vec::new(), vec![change]).await
+        self.change(name, None).await
+    }
+
+    async fn change(&mut self, name: &str, value: Option<Value>) -> Result<(), SessionError> {
+        let change = (name.to_owned(), value);
+        if name.starts_with(RUN) {
+            return self.commit(Vec::new(), vec![change]).await;
+        }
+        let mut append = self.append_of(&[], vec![stored_change(change)?]);
+        for _ in 0..MAX_TRIES {
+            match self.sessions.store.append_session(append.clone()).await? {
+                SessionAppended::Done { .. } => return Ok(()),
+                // What has come is still to be seen: only this write goes after it.
+                SessionAppended::Conflict { last } => append.after = last,
+            }
+        }
+        let busy = "others write to the conversation all the time".to_owned();
+        Err(SessionError::Store(StoreError::Unavailable(busy)))
     }
 
     /// Adds entries and changes state in one commit, all or nothing; a state without a value is
@@ -215,7 +236,10 @@ impl Session {
         if let Some((name, _)) = of_run.iter().find(|(name, _)| name == RUN) {
             return Err(SessionError::Nameless(name.clone()));
         }
-        let state: Vec<_> = stored.into_iter().map(change).collect::<Result<_, _>>()?;
+        let state: Vec<_> = stored
+            .into_iter()
+            .map(stored_change)
+            .collect::<Result<_, _>>()?;
         if !entries.is_empty() || !state.is_empty() {
             self.write(entries, state).await?;
         }
@@ -234,14 +258,7 @@ impl Session {
         entries: Vec<Value>,
         state: Vec<StateChange>,
     ) -> Result<(), SessionError> {
-        let append = SessionAppend {
-            key: self.key.clone(),
-            after: self.seen,
-            task: self.task.clone(),
-            at: self.sessions.clock.now(),
-            entries: entries.iter().map(text).collect(),
-            state,
-        };
+        let append = self.append_of(&entries, state);
         match self.sessions.store.append_session(append).await? {
             SessionAppended::Done { last } => self.seen = last,
             SessionAppended::Conflict { last } => {
@@ -251,14 +268,26 @@ impl Session {
         Ok(())
     }
 
+    fn append_of(&self, entries: &[Value], state: Vec<StateChange>) -> SessionAppend {
+        SessionAppend {
+            key: self.key.clone(),
+            after: self.seen,
+            task: self.task.clone(),
+            at: self.sessions.clock.now(),
+            entries: entries.iter().map(text).collect(),
+            state,
+        }
+    }
+
     /// Reads what has come since, of a session that ends at `last`.
     async fn catch_up(&mut self, last: u64) -> Result<Vec<Entry>, SessionError> {
         if last < self.seen {
             // It is another one, begun after this one was deleted.
             self.seen = 0;
         }
+        let after = self.seen.max(last.saturating_sub(MAX_MOVED));
         let store = &self.sessions.store;
-        let came = store.session(&self.key, self.seen, MAX_MOVED).await?;
+        let came = store.session(&self.key, after, MAX_MOVED as usize).await?;
         self.see(came)
     }
 
@@ -323,7 +352,7 @@ fn prefix(scope: StateScope) -> &'static str {
     }
 }
 
-fn change((name, value): (String, Option<Value>)) -> Result<StateChange, SessionError> {
+fn stored_change((name, value): (String, Option<Value>)) -> Result<StateChange, SessionError> {
     let (scope, own) = match (name.strip_prefix(CALLER), name.strip_prefix(AGENT)) {
         (Some(own), _) => (StateScope::Caller, own),
         (_, Some(own)) => (StateScope::Agent, own),
