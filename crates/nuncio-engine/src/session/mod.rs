@@ -1,23 +1,25 @@
 //! What an agent keeps of a conversation beyond its tasks: entries in order, and named state.
 
+mod error;
+mod state;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nuncio_protocol::{Clock, TaskId, Timestamp};
 use nuncio_store::{
-    Scope, SessionAppend, SessionAppended, SessionEntry, SessionKey, StateChange, StateScope,
-    Store, StoreError,
+    Scope, SessionAppend, SessionAppended, SessionEntry, SessionKey, StateChange, Store, StoreError,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::{AgentError, RunCx};
+use crate::RunCx;
+
+pub use self::error::SessionError;
+use self::state::{RUN, stored_change};
 
 /// Entries that [`SessionError::Moved`] tells at most.
 const MAX_MOVED: u64 = 1_000;
-
-/// How often a state is set anew that somebody's entries were in the way of.
-const MAX_TRIES: u32 = 100;
 
 /// An entry of a session.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,71 +34,6 @@ pub struct Entry {
     pub at: Timestamp,
     /// The entry, as the agent gave it.
     pub value: Value,
-}
-
-/// Why a session could not be read or written.
-#[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SessionError {
-    /// The session does not end where this handle thought: nothing was written.
-    ///
-    /// These entries have come, the newest ones if they are more than 1,000. The handle has seen
-    /// them now, so that the same again is written after them. If the session has been deleted,
-    /// there may be none. After [`StoreError::Unavailable`] they may be the handle's own.
-    #[error("the session has moved on by {} entries", .0.len())]
-    Moved(Vec<Entry>),
-    /// An entry, a summary or a state has more than 1 MiB of JSON text, or a name more than 256
-    /// bytes; nothing was written.
-    #[error("{what} has {bytes} bytes, {limit} are allowed")]
-    TooLarge {
-        /// Which text.
-        what: &'static str,
-        /// How many bytes it has.
-        bytes: usize,
-        /// How many it may have.
-        limit: usize,
-    },
-    /// More than 1,000 states would share a scope; nothing was written.
-    #[error("there may be {limit} {what}, and no more")]
-    TooMany {
-        /// Of what there would be too many.
-        what: &'static str,
-        /// How many there may be.
-        limit: usize,
-    },
-    /// A state has no name beside its prefix; nothing was written.
-    #[error("the state \"{0}\" has no name")]
-    Nameless(String),
-    /// There is no entry at the position that a summary was to reach.
-    #[error("the session has no entry at position {0}")]
-    NoEntry(u64),
-    /// The store could not.
-    #[error(transparent)]
-    Store(StoreError),
-}
-
-impl From<StoreError> for SessionError {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::TooLarge { what, bytes, limit } => Self::TooLarge { what, bytes, limit },
-            StoreError::TooMany { what, limit } => Self::TooMany { what, limit },
-            other => Self::Store(other),
-        }
-    }
-}
-
-impl From<SessionError> for AgentError {
-    fn from(error: SessionError) -> Self {
-        match error {
-            SessionError::Moved(_) => {
-                Self::new("the conversation has moved on meanwhile, send the message again")
-            }
-            SessionError::TooLarge { .. } | SessionError::TooMany { .. } => {
-                Self::new(error.to_string())
-            }
-            other => Self::internal(other),
-        }
-    }
 }
 
 /// What the sessions of a run are made of.
@@ -181,42 +118,6 @@ impl Session {
         self.commit(entries, Vec::new()).await
     }
 
-    /// Sets a state, whatever has come to the conversation: the last one to set it counts.
-    ///
-    /// To have it together with entries, or only as long as nothing has come, [`Session::commit`].
-    ///
-    /// # Errors
-    /// [`SessionError`], but for [`SessionError::Moved`]; nothing was written then, unless the store
-    /// says otherwise.
-    pub async fn set(&mut self, name: &str, value: Value) -> Result<(), SessionError> {
-        self.change(name, Some(value)).await
-    }
-
-    /// Removes a state, whatever has come to the conversation.
-    ///
-    /// # Errors
-    /// As [`Session::set`].
-    pub async fn remove(&mut self, name: &str) -> Result<(), SessionError> {
-        self.change(name, None).await
-    }
-
-    async fn change(&mut self, name: &str, value: Option<Value>) -> Result<(), SessionError> {
-        let change = (name.to_owned(), value);
-        if name.starts_with(RUN) {
-            return self.commit(Vec::new(), vec![change]).await;
-        }
-        let mut append = self.append_of(&[], vec![stored_change(change)?]);
-        for _ in 0..MAX_TRIES {
-            match self.sessions.store.append_session(append.clone()).await? {
-                SessionAppended::Done { .. } => return Ok(()),
-                // What has come is still to be seen: only this write goes after it.
-                SessionAppended::Conflict { last } => append.after = last,
-            }
-        }
-        let busy = "others write to the conversation all the time".to_owned();
-        Err(SessionError::Store(StoreError::Unavailable(busy)))
-    }
-
     /// Adds entries and changes state in one commit, all or nothing; a state without a value is
     /// removed, and of two changes of one name the last counts.
     ///
@@ -291,31 +192,6 @@ impl Session {
         self.see(came)
     }
 
-    /// All states that the conversation shares, by their names with prefixes.
-    ///
-    /// # Errors
-    /// [`SessionError::Store`].
-    pub async fn state(&self) -> Result<BTreeMap<String, Value>, SessionError> {
-        let stored = self.sessions.store.state(&self.key).await?;
-        let mut state = self.sessions.run.lock().clone();
-        for of in stored {
-            let name = format!("{}{}", prefix(of.scope), of.name);
-            state.insert(name, value(&of.value)?);
-        }
-        Ok(state)
-    }
-
-    /// One state.
-    ///
-    /// # Errors
-    /// [`SessionError::Store`].
-    pub async fn get(&self, name: &str) -> Result<Option<Value>, SessionError> {
-        if name.starts_with(RUN) {
-            return Ok(self.sessions.run.lock().get(name).cloned());
-        }
-        Ok(self.state().await?.remove(name))
-    }
-
     /// Puts a summary in the place of all entries up to a position; later ones stay.
     ///
     /// # Errors
@@ -338,34 +214,6 @@ impl Session {
         self.seen = entries.last().map_or(0, |entry| entry.position);
         Ok(entries)
     }
-}
-
-const RUN: &str = "run:";
-const CALLER: &str = "caller:";
-const AGENT: &str = "agent:";
-
-fn prefix(scope: StateScope) -> &'static str {
-    match scope {
-        StateScope::Context => "",
-        StateScope::Caller => CALLER,
-        StateScope::Agent => AGENT,
-    }
-}
-
-fn stored_change((name, value): (String, Option<Value>)) -> Result<StateChange, SessionError> {
-    let (scope, own) = match (name.strip_prefix(CALLER), name.strip_prefix(AGENT)) {
-        (Some(own), _) => (StateScope::Caller, own),
-        (_, Some(own)) => (StateScope::Agent, own),
-        (None, None) => (StateScope::Context, name.as_str()),
-    };
-    if own.is_empty() {
-        return Err(SessionError::Nameless(name));
-    }
-    Ok(StateChange {
-        scope,
-        name: own.into(),
-        value: value.as_ref().map(text),
-    })
 }
 
 fn entry(stored: SessionEntry) -> Result<Entry, SessionError> {
