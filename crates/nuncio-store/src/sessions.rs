@@ -86,7 +86,7 @@ pub struct SessionState {
     pub value: Arc<str>,
 }
 
-/// A change of a state.
+/// A change of a state; at most 1,000 states share a scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateChange {
     /// Who shares it.
@@ -120,8 +120,9 @@ pub trait Sessions {
     /// last one to write it counts.
     ///
     /// # Errors
-    /// [`StoreError::TooLarge`] for a text above its limit, [`StoreError::Corrupt`] for a state
-    /// without a name; nothing is written then.
+    /// [`StoreError::TooLarge`] for a text above its limit, [`StoreError::TooMany`] for a state
+    /// beyond the limit of its scope, [`StoreError::Corrupt`] for a state without a name; nothing
+    /// is written then.
     fn append_session(&self, append: SessionAppend) -> StoreFuture<'_, SessionAppended>;
 
     /// Puts a summary in the place of all entries up to the position `through`; `false` if there is
@@ -157,6 +158,15 @@ pub(crate) const MAX_JSON: usize = 1 << 20;
 
 /// The longest name of a state or a node, in bytes.
 pub(crate) const MAX_NAME: usize = 256;
+
+/// How many states may share a scope.
+pub(crate) const MAX_STATES: usize = 1_000;
+
+/// The refusal of a state beyond [`MAX_STATES`].
+pub(crate) const TOO_MANY_STATES: StoreError = StoreError::TooMany {
+    what: "states",
+    limit: MAX_STATES,
+};
 
 /// Entries that one part of pruning removes, if more than one session has them.
 pub(crate) const MAX_PRUNED: i64 = 5_000;

@@ -311,6 +311,14 @@ pub enum StoreError {
         /// How many it may have.
         limit: usize,
     },
+    /// There would be more of something than there may be; nothing was written.
+    #[error("there may be {limit} {what}, and no more")]
+    TooMany {
+        /// Of what.
+        what: &'static str,
+        /// How many there may be.
+        limit: usize,
+    },
     /// The store has been closed.
     #[error("the store is closed")]
     Closed,

@@ -208,6 +208,25 @@ async fn who_is_too_late_is_told_what_has_come() {
     b.append(vec![json!("6")]).await.unwrap();
 }
 
+/// However much has come, the next attempt may go after it; and what has not been seen is not
+/// overlooked because a state has been set.
+#[tokio::test(start_paused = true)]
+async fn a_long_conversation_is_caught_up_with_at_once() {
+    let bed = Bed::new(Behaviour::Echo);
+    let [mut a, mut b] = Lent::new(&bed).of("alice", "c").await;
+    let many = (1..=2_500).map(|n| json!(n.to_string()));
+    a.append(many.collect()).await.unwrap();
+    b.set("s", json!(1)).await.unwrap();
+    assert_eq!(a.get("s").await.unwrap(), Some(json!(1)));
+    let only_if_seen = b.commit(vec![], vec![("s".into(), Some(json!(2)))]);
+    let came = moved(only_if_seen.await);
+    let (first, last) = (&came[0], &came[came.len() - 1]);
+    assert_eq!((first.position, last.position), (1_501, 2_500));
+    b.remove("s").await.unwrap();
+    b.append(vec![json!("2501")]).await.unwrap();
+    assert_eq!(words(&moved(a.append(vec![json!("x")]).await)), ["2501"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_deleted_conversation_is_begun_anew() {
     let bed = Bed::new(Behaviour::Echo);
@@ -293,6 +312,11 @@ async fn what_cannot_be_kept_is_refused_and_changes_nothing() {
             Err(SessionError::Nameless(named)) => assert_eq!(named, name),
             other => panic!("{other:?}"),
         }
+    }
+    let too_many = (0..1_001).map(|n| (n.to_string(), Some(json!(1))));
+    match session.commit(vec![json!(1)], too_many.collect()).await {
+        Err(SessionError::TooMany { limit, .. }) => assert_eq!(limit, 1_000),
+        other => panic!("{other:?}"),
     }
     assert_eq!(session.load(9).await.unwrap(), []);
     assert_eq!(session.state().await.unwrap().len(), 0);

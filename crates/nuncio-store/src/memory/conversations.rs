@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use nuncio_protocol::{AgentId, WorkspaceId};
 
+use crate::sessions::{MAX_STATES, TOO_MANY_STATES};
 use crate::{
     Scope, SessionAppend, SessionAppended, SessionEntry, SessionKey, SessionState, StateChange,
-    StateScope,
+    StateScope, StoreError,
 };
 
 /// States by name.
@@ -61,11 +62,18 @@ impl Conversations {
             .map_or(&[], |session| session.entries.as_slice())
     }
 
-    /// Writes what has been checked, if nobody was quicker.
-    pub(super) fn append(&mut self, append: SessionAppend) -> SessionAppended {
+    /// Writes what has been checked, if nobody was quicker and there is room.
+    pub(super) fn append(&mut self, append: SessionAppend) -> Result<SessionAppended, StoreError> {
         let last = self.by_key.get(&append.key).map_or(0, |known| known.last);
         if last != append.after {
-            return SessionAppended::Conflict { last };
+            return Ok(SessionAppended::Conflict { last });
+        }
+        let scopes = [StateScope::Context, StateScope::Caller, StateScope::Agent];
+        if scopes
+            .iter()
+            .any(|scope| self.is_overfilled(*scope, &append))
+        {
+            return Err(TOO_MANY_STATES);
         }
         self.touch(&append.key, append.at.unix_ms());
         for change in append.state {
@@ -83,7 +91,30 @@ impl Conversations {
         }
         let last = session.last;
         self.keep_to_the_bound(&append.key);
-        SessionAppended::Done { last }
+        Ok(SessionAppended::Done { last })
+    }
+
+    /// Whether more states than there may be would share a scope.
+    fn is_overfilled(&self, scope: StateScope, append: &SessionAppend) -> bool {
+        let known = self.states_of(scope, &append.key);
+        let mut names: BTreeSet<_> = known.into_iter().flat_map(BTreeMap::keys).collect();
+        let mut sets = false;
+        for change in append.state.iter().filter(|change| change.scope == scope) {
+            sets |= change.value.is_some();
+            match change.value {
+                Some(_) => names.insert(&change.name),
+                None => names.remove(&change.name),
+            };
+        }
+        sets && names.len() > MAX_STATES
+    }
+
+    fn states_of(&self, scope: StateScope, key: &SessionKey) -> Option<&States> {
+        match scope {
+            StateScope::Context => self.by_key.get(key).map(|session| &session.states),
+            StateScope::Caller => self.of_callers.get(&key.scope),
+            StateScope::Agent => self.of_agents.get(&agent_of(key)),
+        }
     }
 
     /// Notes when a session was written to; never goes back.
@@ -143,14 +174,9 @@ impl Conversations {
 
     /// All states that a session shares.
     pub(super) fn states(&self, key: &SessionKey) -> Vec<SessionState> {
-        let session = self.by_key.get(key).map(|session| &session.states);
-        let shared = [
-            (StateScope::Context, session),
-            (StateScope::Caller, self.of_callers.get(&key.scope)),
-            (StateScope::Agent, self.of_agents.get(&agent_of(key))),
-        ];
-        let named = shared.into_iter().flat_map(|(scope, states)| {
-            let states = states.into_iter().flatten();
+        let shared = [StateScope::Context, StateScope::Caller, StateScope::Agent];
+        let named = shared.into_iter().flat_map(|scope| {
+            let states = self.states_of(scope, key).into_iter().flatten();
             states.map(move |(name, value)| SessionState {
                 scope,
                 name: Arc::clone(name),

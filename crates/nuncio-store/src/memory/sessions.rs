@@ -15,7 +15,7 @@ use crate::{
 impl MemoryStore {
     fn append_session_now(&self, append: SessionAppend) -> Result<SessionAppended, StoreError> {
         let append = checked(append)?;
-        Ok(self.write()?.conversations.append(append))
+        self.write()?.conversations.append(append)
     }
 
     fn compact_now(

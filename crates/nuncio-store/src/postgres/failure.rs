@@ -4,6 +4,10 @@ use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
 use crate::StoreError;
+use crate::sessions::TOO_MANY_STATES;
+
+/// What `session_append_1` refuses.
+const TOO_MANY: &str = "NU001";
 
 /// Why a statement did not work out.
 #[derive(Debug)]
@@ -109,6 +113,9 @@ pub(super) fn translate(error: &Error) -> StoreError {
     }
     if *code == SqlState::DISK_FULL {
         return unavailable("no space left");
+    }
+    if code.code() == TOO_MANY {
+        return TOO_MANY_STATES;
     }
     match code.code().get(..2) {
         Some("28" | "3D") => unavailable("the database does not let us in"),

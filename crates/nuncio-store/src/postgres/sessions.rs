@@ -10,7 +10,7 @@ use super::link::Links;
 use super::rows::{column, number, original, scope_texts, stored};
 use super::settle::said;
 use super::store::PostgresStore;
-use crate::sessions::{MAX_PRUNED, check_json, checked};
+use crate::sessions::{MAX_PRUNED, MAX_STATES, check_json, checked};
 use crate::{
     SessionAppend, SessionAppended, SessionEntry, SessionKey, SessionState, Sessions, StateScope,
     StoreError, StoreFuture,
@@ -132,7 +132,7 @@ async fn append(links: &Links, append: &SessionAppend) -> Result<SessionAppended
         .map(|change| change.value.as_deref().map(stored))
         .collect();
     let sql = "SELECT done, at_last
-        FROM nuncio.session_append_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
+        FROM nuncio.session_append_1($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
     let rows = links
         .write(
             sql,
@@ -148,6 +148,7 @@ async fn append(links: &Links, append: &SessionAppend) -> Result<SessionAppended
                 &shared_by,
                 &names,
                 &values,
+                &(MAX_STATES as i64),
             ],
         )
         .await?;

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use nuncio_protocol::Timestamp;
 
-use super::converse::{
-    AppendSession, CompactSession, DeleteSession, PruneSessions, entries, states,
-};
+use super::session_read::{entries, states};
+use super::session_write::{AppendSession, CompactSession, DeleteSession, PruneSessions};
 use super::store::SqliteStore;
 use crate::sessions::{check_json, checked};
 use crate::{

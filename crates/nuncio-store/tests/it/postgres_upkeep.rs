@@ -8,8 +8,8 @@ use nuncio_store::{
     Sweep, SweepKind,
 };
 
-use crate::contract::Shared;
 use crate::contract::sessions::{forget_two, said, session_of};
+use crate::contract::{Shared, nodes};
 use crate::database::Database;
 use crate::draft::{Draft, at, key, scope, webhook};
 use crate::postgres::{WITHOUT_DELIVERIES, WITHOUT_SESSIONS};
@@ -179,12 +179,13 @@ async fn fill(database: &Database) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn sessions_that_are_gone_leave_nothing() {
+async fn what_is_gone_leaves_nothing() {
     let Some(database) = Database::new().await else {
         return;
     };
     let store = store_on(&database).await;
     forget_two(&store).await;
+    nodes::nodes_go_with_their_task(&store).await;
     assert_eq!(problems(&database).await, [""; 0]);
     store.close().await.unwrap();
 }

@@ -13,7 +13,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 
 use crate::contract::sessions::{forget_two, said, session_of};
-use crate::contract::{Shared, contract};
+use crate::contract::{Shared, contract, nodes};
 use crate::draft::{Draft, at, key, lease, scope, webhook};
 
 async fn open() -> Option<(Shared, TempDir)> {
@@ -500,9 +500,10 @@ async fn the_file_shrinks_when_tasks_expire() {
 }
 
 #[tokio::test]
-async fn sessions_that_are_gone_leave_nothing() {
+async fn what_is_gone_leaves_nothing() {
     let (store, folder) = open().await.unwrap();
     forget_two(&store).await;
+    nodes::nodes_go_with_their_task(&store).await;
     store.close().await.unwrap();
     let report = check(folder.path().join("nuncio.db")).unwrap();
     assert_eq!(report.problems, [""; 0]);

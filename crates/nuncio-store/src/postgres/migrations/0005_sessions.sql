@@ -60,11 +60,12 @@ CREATE TRIGGER nodes_gone AFTER DELETE ON nuncio.tasks REFERENCING OLD TABLE AS 
 
 -- Adds entries to a session and changes state, if the session ends at after; tells whether, and where
 -- it ends. Who shares a state: 0 the session, 1 the caller's sessions, 2 the agent's; they come in one
--- order, whoever writes them, so that nobody waits in a circle. No value removes one.
+-- order, whoever writes them, so that nobody waits in a circle. No value removes one. If more than
+-- most_states share a scope then, nothing is written, and the error has the code NU001.
 CREATE FUNCTION nuncio.session_append_1(
     workspace text, agent text, caller text, context text, after bigint,
     task text, at_ms bigint, bodies text[],
-    shared_by int[], names text[], state_values text[],
+    shared_by int[], names text[], state_values text[], most_states bigint,
     OUT done boolean, OUT at_last bigint
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_variable
@@ -131,6 +132,14 @@ BEGIN
             END IF;
         END IF;
     END LOOP;
+    IF array_remove(state_values, NULL) <> '{}' AND most_states < greatest(
+        (SELECT count(*) FROM nuncio.session_states x WHERE x.session = session_no),
+        (SELECT count(*) FROM nuncio.caller_states x WHERE x.scope = scope_no),
+        (SELECT count(*) FROM nuncio.agent_states x
+         WHERE x.workspace = workspace AND x.agent = agent)
+    ) THEN
+        RAISE EXCEPTION 'there are more states than there may be' USING ERRCODE = 'NU001';
+    END IF;
 END $$;
 
 -- Puts a summary in the place of all entries up to a position; false if there is none at it.

@@ -83,6 +83,7 @@ macro_rules! contract {
             sessions::nothing_of_another_session_is_seen,
             sessions::a_deleted_session_begins_anew,
             sessions::texts_above_their_limit_are_refused,
+            sessions::states_beyond_their_number_are_refused,
             sessions::old_sessions_go_the_oldest_first,
             nodes::nodes_stay_where_they_were_first_written,
             nodes::nodes_belong_to_a_task_of_their_scope,

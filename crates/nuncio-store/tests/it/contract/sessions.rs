@@ -377,6 +377,43 @@ pub(crate) async fn texts_above_their_limit_are_refused(store: &Shared) {
     assert_eq!(shown(&read(store, &key).await), [(1, "a")]);
 }
 
+pub(crate) async fn states_beyond_their_number_are_refused(store: &Shared) {
+    const MOST: usize = 1_000;
+    let key = session_of("ada", "c");
+    for scope in [StateScope::Context, StateScope::Caller, StateScope::Agent] {
+        let last = read(store, &key).await.len() as u64;
+        let set = |n: usize| change(scope, &format!("n{n}"), Some("1"));
+        let full = changed(&key, last, (0..MOST).map(set).collect());
+        assert_eq!(append(store, full).await, done(last));
+        let before = states(store, &key).await;
+        let mut more = said(&key, last, &["x"]);
+        more.state = vec![set(0), set(MOST)];
+        match store.append_session(more).await {
+            Err(StoreError::TooMany { what, limit }) => {
+                assert_eq!((what, limit), ("states", MOST));
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(states(store, &key).await, before);
+        assert_eq!(read(store, &key).await.len() as u64, last);
+        // One for another, and the same ones again, are no more than before.
+        let mut instead = said(&key, last, &["x"]);
+        instead.state = vec![set(0), set(MOST), change(scope, "n1", None)];
+        assert_eq!(append(store, instead).await, done(last + 1));
+        assert_eq!(states(store, &key).await.len(), before.len());
+    }
+    // A new session that is refused is not begun.
+    let other = session_of("ada", "another");
+    let mut refused = said(&other, 0, &["x"]);
+    refused.state = vec![change(StateScope::Agent, "one more", Some("1"))];
+    let refused = store.append_session(refused).await;
+    assert!(
+        matches!(refused, Err(StoreError::TooMany { .. })),
+        "{refused:?}"
+    );
+    assert!(!store.delete_session(&other).await.unwrap());
+}
+
 pub(crate) async fn old_sessions_go_the_oldest_first(store: &Shared) {
     let keys: Vec<_> = (0..10)
         .map(|n| session_of("ada", &format!("c{n}")))

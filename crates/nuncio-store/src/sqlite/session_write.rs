@@ -1,102 +1,14 @@
-//! Sessions and state: reading and writing them.
+//! Sessions and state: writing them.
 
 use std::sync::Arc;
 
 use nuncio_protocol::Timestamp;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
-use super::batch::{Batch, Write, position, slot};
+use super::batch::{Batch, Write, slot};
 use super::failure::Failure;
-use crate::sessions::MAX_PRUNED;
-use crate::{
-    Scope, SessionAppend, SessionAppended, SessionEntry, SessionKey, SessionState, StateChange,
-    StateScope,
-};
-
-/// The entries of a session, by `?1` to `?4`: its scope and context.
-const ENTRIES: &str = "
-    SELECT slot, session_entries.task, session_entries.at_ms, body FROM scopes
-    JOIN sessions ON sessions.scope = scopes.number
-    JOIN session_entries ON slot > (sessions.number << 32) + ?5
-                        AND slot <= (sessions.number << 32) + 4294967295
-    WHERE workspace = ?1 AND agent = ?2 AND caller = ?3 AND context = ?4";
-
-/// Reads the entries after a position, or the newest ones; oldest first.
-pub(super) fn entries(
-    connection: &Connection,
-    key: &SessionKey,
-    after: Option<u64>,
-    limit: usize,
-) -> Result<Vec<SessionEntry>, Failure> {
-    let direction = if after.is_some() { "" } else { "DESC" };
-    let mut statement =
-        connection.prepare_cached(&format!("{ENTRIES} ORDER BY slot {direction} LIMIT ?6"))?;
-    let rows = statement.query_map(
-        params![
-            key.scope.workspace.as_str(),
-            key.scope.agent.as_str(),
-            key.scope.caller.as_str(),
-            key.context.as_str(),
-            after.unwrap_or(0).min(u32::MAX.into()) as i64,
-            i64::try_from(limit).unwrap_or(i64::MAX),
-        ],
-        entry,
-    )?;
-    let mut entries = rows.collect::<rusqlite::Result<Vec<_>>>()?;
-    if after.is_none() {
-        entries.reverse();
-    }
-    Ok(entries)
-}
-
-fn entry(row: &Row<'_>) -> rusqlite::Result<SessionEntry> {
-    Ok(SessionEntry {
-        position: position(row.get(0)?),
-        task: row.get::<_, String>(1)?.into(),
-        at: Timestamp::from_unix_ms(row.get(2)?),
-        json: row.get(3)?,
-    })
-}
-
-/// All states that a session shares, by scope and name.
-const STATES: &str = "
-    SELECT 0, name, body FROM scopes
-    JOIN sessions ON sessions.scope = scopes.number
-    JOIN session_states ON session_states.session = sessions.number
-    WHERE workspace = ?1 AND agent = ?2 AND caller = ?3 AND context = ?4
-    UNION ALL
-    SELECT 1, name, body FROM scopes JOIN caller_states ON caller_states.scope = scopes.number
-    WHERE workspace = ?1 AND agent = ?2 AND caller = ?3
-    UNION ALL
-    SELECT 2, name, body FROM agent_states WHERE workspace = ?1 AND agent = ?2
-    ORDER BY 1, 2";
-
-/// Reads the states that a session shares.
-pub(super) fn states(
-    connection: &Connection,
-    key: &SessionKey,
-) -> Result<Vec<SessionState>, Failure> {
-    let mut statement = connection.prepare_cached(STATES)?;
-    let values = params![
-        key.scope.workspace.as_str(),
-        key.scope.agent.as_str(),
-        key.scope.caller.as_str(),
-        key.context.as_str(),
-    ];
-    let rows = statement.query_map(values, |row| {
-        let scope = match row.get(0)? {
-            0 => StateScope::Context,
-            1 => StateScope::Caller,
-            _ => StateScope::Agent,
-        };
-        Ok(SessionState {
-            scope,
-            name: row.get(1)?,
-            value: row.get(2)?,
-        })
-    })?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
-}
+use crate::sessions::{MAX_PRUNED, MAX_STATES, TOO_MANY_STATES};
+use crate::{Scope, SessionAppend, SessionAppended, SessionKey, StateChange, StateScope};
 
 /// Adds entries and changes state; what it is given has been checked.
 pub(super) struct AppendSession(pub(super) SessionAppend);
@@ -115,10 +27,25 @@ impl Write for AppendSession {
         // What does not fit is refused before anything is written.
         slot(0, end)?;
         let scope = batch.scope_or_new(&append.key.scope)?;
-        let session = self.touch(batch.connection, scope, end)?;
-        for (position, json) in (last + 1..).zip(&append.entries) {
-            batch
-                .connection
+        // What has been written is taken back if there turns out to be no room.
+        let undo = |statement| batch.connection.prepare_cached(statement)?.execute([]);
+        undo("SAVEPOINT append")?;
+        let written = self.write(batch.connection, scope, end);
+        if let Err(Failure::Refused(_)) = &written {
+            undo("ROLLBACK TO append")?;
+        }
+        undo("RELEASE append")?;
+        written?;
+        Ok(SessionAppended::Done { last: end })
+    }
+}
+
+impl AppendSession {
+    fn write(&self, connection: &Connection, scope: i64, end: u64) -> Result<(), Failure> {
+        let Self(append) = self;
+        let session = self.touch(connection, scope, end)?;
+        for (position, json) in (append.after + 1..).zip(&append.entries) {
+            connection
                 .prepare_cached(
                     "INSERT INTO session_entries (slot, task, at_ms, body) VALUES (?1, ?2, ?3, ?4)",
                 )?
@@ -131,16 +58,18 @@ impl Write for AppendSession {
         }
         for change in &append.state {
             match change.scope {
-                StateScope::Context => of_number(batch.connection, "session", session, change)?,
-                StateScope::Caller => of_number(batch.connection, "scope", scope, change)?,
-                StateScope::Agent => of_agent(batch.connection, &append.key.scope, change)?,
+                StateScope::Context => of_number(connection, "session", session, change)?,
+                StateScope::Caller => of_number(connection, "scope", scope, change)?,
+                StateScope::Agent => of_agent(connection, &append.key.scope, change)?,
             }
         }
-        Ok(SessionAppended::Done { last: end })
+        let sets = append.state.iter().any(|change| change.value.is_some());
+        if sets && most_states(connection, session, scope, &append.key.scope)? > MAX_STATES as i64 {
+            return Err(TOO_MANY_STATES.into());
+        }
+        Ok(())
     }
-}
 
-impl AppendSession {
     /// Notes where the session ends from now on, and gives its number.
     fn touch(&self, connection: &Connection, scope: i64, end: u64) -> rusqlite::Result<i64> {
         connection
@@ -160,6 +89,25 @@ impl AppendSession {
                 |row| row.get(0),
             )
     }
+}
+
+/// How many states share the scope that most share.
+fn most_states(
+    connection: &Connection,
+    session: i64,
+    scope: i64,
+    of: &Scope,
+) -> rusqlite::Result<i64> {
+    connection
+        .prepare_cached(
+            "SELECT max((SELECT count(*) FROM session_states WHERE session = ?1),
+                        (SELECT count(*) FROM caller_states WHERE scope = ?2),
+                        (SELECT count(*) FROM agent_states WHERE workspace = ?3 AND agent = ?4))",
+        )?
+        .query_row(
+            params![session, scope, of.workspace.as_str(), of.agent.as_str()],
+            |row| row.get(0),
+        )
 }
 
 /// Changes a state of a session, or of a caller.

@@ -1,20 +1,25 @@
 //! What an agent keeps of a conversation beyond its tasks: entries in order, and named state.
 
+mod error;
+mod state;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nuncio_protocol::{Clock, TaskId, Timestamp};
 use nuncio_store::{
-    Scope, SessionAppend, SessionAppended, SessionEntry, SessionKey, StateChange, StateScope,
-    Store, StoreError,
+    Scope, SessionAppend, SessionAppended, SessionEntry, SessionKey, StateChange, Store, StoreError,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::{AgentError, RunCx};
+use crate::RunCx;
+
+pub use self::error::SessionError;
+use self::state::{RUN, stored_change};
 
 /// Entries that [`SessionError::Moved`] tells at most.
-const MAX_MOVED: usize = 1_000;
+const MAX_MOVED: u64 = 1_000;
 
 /// An entry of a session.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,60 +34,6 @@ pub struct Entry {
     pub at: Timestamp,
     /// The entry, as the agent gave it.
     pub value: Value,
-}
-
-/// Why a session could not be read or written.
-#[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SessionError {
-    /// The session does not end where this handle thought: nothing was written.
-    ///
-    /// These entries have come, the oldest ones if they are more than 1,000. The handle has seen
-    /// them now, so that the same again is written after them. If the session has been deleted,
-    /// there may be none. After [`StoreError::Unavailable`] they may be the handle's own.
-    #[error("the session has moved on by {} entries", .0.len())]
-    Moved(Vec<Entry>),
-    /// An entry, a summary or a state has more than 1 MiB of JSON text, or a name more than 256
-    /// bytes; nothing was written.
-    #[error("{what} has {bytes} bytes, {limit} are allowed")]
-    TooLarge {
-        /// Which text.
-        what: &'static str,
-        /// How many bytes it has.
-        bytes: usize,
-        /// How many it may have.
-        limit: usize,
-    },
-    /// A state has no name beside its prefix; nothing was written.
-    #[error("the state \"{0}\" has no name")]
-    Nameless(String),
-    /// There is no entry at the position that a summary was to reach.
-    #[error("the session has no entry at position {0}")]
-    NoEntry(u64),
-    /// The store could not.
-    #[error(transparent)]
-    Store(StoreError),
-}
-
-impl From<StoreError> for SessionError {
-    fn from(error: StoreError) -> Self {
-        match error {
-            StoreError::TooLarge { what, bytes, limit } => Self::TooLarge { what, bytes, limit },
-            other => Self::Store(other),
-        }
-    }
-}
-
-impl From<SessionError> for AgentError {
-    fn from(error: SessionError) -> Self {
-        match error {
-            SessionError::Moved(_) => {
-                Self::new("the conversation has moved on meanwhile, send the message again")
-            }
-            SessionError::TooLarge { .. } => Self::new(error.to_string()),
-            other => Self::internal(other),
-        }
-    }
 }
 
 /// What the sessions of a run are made of.
@@ -108,13 +59,14 @@ impl Sessions {
 ///
 /// All tasks of the context share the conversation; nobody else sees it. It outlives them and the
 /// process, until `retention.sessions` is over. The handle remembers up to where it has seen the
-/// conversation: nothing at first, all that it has read and written later. What it writes is
-/// written only if nothing else has come after that, else it is told what
-/// ([`SessionError::Moved`]); two handles of one run are two writers.
+/// conversation: nothing at first, all that it has read and written later. Entries are written only
+/// if nothing else has come after that, else it is told what ([`SessionError::Moved`]); two handles
+/// of one run are two writers.
 ///
 /// State has names. A prefix says who shares it: `caller:` all conversations of the caller with the
 /// agent, `agent:` all callers of the agent in the workspace (nothing that is one caller's belongs
 /// there), `run:` the run, in memory only; without one it is of the conversation and goes with it.
+/// Of each there are at most 1,000 in the store.
 #[derive(Debug)]
 pub struct Session {
     sessions: Sessions,
@@ -166,24 +118,6 @@ impl Session {
         self.commit(entries, Vec::new()).await
     }
 
-    /// Sets a state.
-    ///
-    /// # Errors
-    /// As [`Session::append`].
-    pub async fn set(&mut self, name: &str, value: Value) -> Result<(), SessionError> {
-        let change = (name.to_owned(), Some(value));
-        self.commit(Vec::new(), vec![change]).await
-    }
-
-    /// Removes a state.
-    ///
-    /// # Errors
-    /// As [`Session::append`].
-    pub async fn remove(&mut self, name: &str) -> Result<(), SessionError> {
-        let change = (name.to_owned(), None);
-        self.commit(Vec::new(), vec![change]).await
-    }
-
     /// Adds entries and changes state in one commit, all or nothing; a state without a value is
     /// removed, and of two changes of one name the last counts.
     ///
@@ -203,7 +137,10 @@ impl Session {
         if let Some((name, _)) = of_run.iter().find(|(name, _)| name == RUN) {
             return Err(SessionError::Nameless(name.clone()));
         }
-        let state: Vec<_> = stored.into_iter().map(change).collect::<Result<_, _>>()?;
+        let state: Vec<_> = stored
+            .into_iter()
+            .map(stored_change)
+            .collect::<Result<_, _>>()?;
         if !entries.is_empty() || !state.is_empty() {
             self.write(entries, state).await?;
         }
@@ -222,14 +159,7 @@ impl Session {
         entries: Vec<Value>,
         state: Vec<StateChange>,
     ) -> Result<(), SessionError> {
-        let append = SessionAppend {
-            key: self.key.clone(),
-            after: self.seen,
-            task: self.task.clone(),
-            at: self.sessions.clock.now(),
-            entries: entries.iter().map(text).collect(),
-            state,
-        };
+        let append = self.append_of(&entries, state);
         match self.sessions.store.append_session(append).await? {
             SessionAppended::Done { last } => self.seen = last,
             SessionAppended::Conflict { last } => {
@@ -239,40 +169,27 @@ impl Session {
         Ok(())
     }
 
+    fn append_of(&self, entries: &[Value], state: Vec<StateChange>) -> SessionAppend {
+        SessionAppend {
+            key: self.key.clone(),
+            after: self.seen,
+            task: self.task.clone(),
+            at: self.sessions.clock.now(),
+            entries: entries.iter().map(text).collect(),
+            state,
+        }
+    }
+
     /// Reads what has come since, of a session that ends at `last`.
     async fn catch_up(&mut self, last: u64) -> Result<Vec<Entry>, SessionError> {
         if last < self.seen {
             // It is another one, begun after this one was deleted.
             self.seen = 0;
         }
+        let after = self.seen.max(last.saturating_sub(MAX_MOVED));
         let store = &self.sessions.store;
-        let came = store.session(&self.key, self.seen, MAX_MOVED).await?;
+        let came = store.session(&self.key, after, MAX_MOVED as usize).await?;
         self.see(came)
-    }
-
-    /// All states that the conversation shares, by their names with prefixes.
-    ///
-    /// # Errors
-    /// [`SessionError::Store`].
-    pub async fn state(&self) -> Result<BTreeMap<String, Value>, SessionError> {
-        let stored = self.sessions.store.state(&self.key).await?;
-        let mut state = self.sessions.run.lock().clone();
-        for of in stored {
-            let name = format!("{}{}", prefix(of.scope), of.name);
-            state.insert(name, value(&of.value)?);
-        }
-        Ok(state)
-    }
-
-    /// One state.
-    ///
-    /// # Errors
-    /// [`SessionError::Store`].
-    pub async fn get(&self, name: &str) -> Result<Option<Value>, SessionError> {
-        if name.starts_with(RUN) {
-            return Ok(self.sessions.run.lock().get(name).cloned());
-        }
-        Ok(self.state().await?.remove(name))
     }
 
     /// Puts a summary in the place of all entries up to a position; later ones stay.
@@ -297,34 +214,6 @@ impl Session {
         self.seen = entries.last().map_or(0, |entry| entry.position);
         Ok(entries)
     }
-}
-
-const RUN: &str = "run:";
-const CALLER: &str = "caller:";
-const AGENT: &str = "agent:";
-
-fn prefix(scope: StateScope) -> &'static str {
-    match scope {
-        StateScope::Context => "",
-        StateScope::Caller => CALLER,
-        StateScope::Agent => AGENT,
-    }
-}
-
-fn change((name, value): (String, Option<Value>)) -> Result<StateChange, SessionError> {
-    let (scope, own) = match (name.strip_prefix(CALLER), name.strip_prefix(AGENT)) {
-        (Some(own), _) => (StateScope::Caller, own),
-        (_, Some(own)) => (StateScope::Agent, own),
-        (None, None) => (StateScope::Context, name.as_str()),
-    };
-    if own.is_empty() {
-        return Err(SessionError::Nameless(name));
-    }
-    Ok(StateChange {
-        scope,
-        name: own.into(),
-        value: value.as_ref().map(text),
-    })
 }
 
 fn entry(stored: SessionEntry) -> Result<Entry, SessionError> {
