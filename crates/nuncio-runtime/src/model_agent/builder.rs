@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+#[cfg(doc)]
+use nuncio_engine::RunCx;
 use nuncio_engine::{AgentInfo, SystemClock};
 use nuncio_protocol::{AgentId, AgentSkill, Clock};
 use serde_json::Value;
@@ -109,8 +111,9 @@ impl ModelAgentBuilder {
     }
 
     /// Who the agent is and what it must do. `{agent}`, `{agent.name}`, `{caller}`, `{workspace}`,
-    /// `{context}`, `{task}`, `{date}` and `{time}` (UTC) are filled in; `{name?}` may be unknown, `{{`
-    /// is a brace. A run fails if a variable has no value.
+    /// `{context}`, `{task}`, `{date}` and `{time}` (UTC) are filled in, and other names from the state of
+    /// the [session](RunCx::session), such as `{language}` or `{caller:language}`. `{name?}` may be
+    /// unknown, `{{` is a brace. A run fails if a variable has no value.
     #[must_use]
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.instructions = text.into();
