@@ -89,6 +89,16 @@ impl ModelAgent {
     }
 }
 
+impl ModelAgent {
+    /// Whether a value is a JSON Schema that answers can be held to.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check_schema(schema: &Value) -> Result<(), String> {
+        OutputSchema::new(schema.clone()).map(drop)
+    }
+}
+
 impl ModelAgentBuilder {
     /// What the agent says about itself, instead of what was made of its id. Skills of
     /// [`skill`](Self::skill) are added.

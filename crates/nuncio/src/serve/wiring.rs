@@ -57,6 +57,7 @@ pub(crate) async fn serve(config: &Config, around: &Surroundings, workers: &Work
     let workshop = Workshop {
         environment: around.environment.clone(),
         egress,
+        models: config.models.clone(),
     };
     let hosted = Agents::start(config, &engine, workshop, kept)?;
     let agents = hosted.switchboard().ids();
