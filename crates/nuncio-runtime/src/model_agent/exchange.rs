@@ -79,7 +79,7 @@ impl<'a> Exchange<'a> {
             left = Left::default();
         }
         if left.run.is_empty() {
-            id.clone_into(&mut left.run);
+            left.run = format!("{}:{id}", cx.task());
         }
         let run = repeated.then_some(left.run.as_str());
         let (past, written) = Past::load(cx, run).await?;
