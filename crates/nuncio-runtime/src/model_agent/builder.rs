@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+#[cfg(doc)]
+use nuncio_engine::RunCx;
 use nuncio_engine::{AgentInfo, SystemClock};
 use nuncio_protocol::{AgentId, AgentSkill, Clock};
 use serde_json::Value;
@@ -87,6 +89,16 @@ impl ModelAgent {
     }
 }
 
+impl ModelAgent {
+    /// Whether a value is a JSON Schema that answers can be held to.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check_schema(schema: &Value) -> Result<(), String> {
+        OutputSchema::new(schema.clone()).map(drop)
+    }
+}
+
 impl ModelAgentBuilder {
     /// What the agent says about itself, instead of what was made of its id. Skills of
     /// [`skill`](Self::skill) are added.
@@ -109,8 +121,9 @@ impl ModelAgentBuilder {
     }
 
     /// Who the agent is and what it must do. `{agent}`, `{agent.name}`, `{caller}`, `{workspace}`,
-    /// `{context}`, `{task}`, `{date}` and `{time}` (UTC) are filled in; `{name?}` may be unknown, `{{`
-    /// is a brace. A run fails if a variable has no value.
+    /// `{context}`, `{task}`, `{date}` and `{time}` (UTC) are filled in, and other names from the state of
+    /// the [session](RunCx::session), such as `{language}` or `{caller:language}`. `{name?}` may be
+    /// unknown, `{{` is a brace. A run fails if a variable has no value.
     #[must_use]
     pub fn instructions(mut self, text: impl Into<String>) -> Self {
         self.instructions = text.into();

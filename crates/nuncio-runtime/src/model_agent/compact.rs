@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use futures_util::StreamExt as _;
 
-use super::conversation::{Conversation, Entry};
+use super::conversation::Entry;
 use super::exchange::Exchange;
 use super::file::FileRef;
 use crate::model::{ModelChunk, ModelError, ModelRequest};
@@ -18,31 +18,43 @@ impl Exchange<'_> {
     /// whatever we estimate. Whether anything was summarised.
     pub(super) async fn compact(&mut self, now: bool) -> bool {
         let limit = self.agent.budgets.compact_above_tokens;
-        let size = self.left.conversation.tokens();
+        let entries: Vec<_> = self.entries().cloned().collect();
+        let size = entries.iter().map(Entry::tokens).sum::<u64>();
         if size <= limit && !now {
             return false;
         }
-        let kept = limit.min(size) / 4;
-        let cut = older(&self.left.conversation, kept);
+        let cut = older(&entries, limit.min(size) / 4);
         if cut == 0 {
             return false;
         }
-        let older = Conversation(self.left.conversation.0[..cut].to_vec());
-        match self.summarise(&older).await {
-            Ok(text) if !text.trim().is_empty() => {
-                let summary = Entry::Summary { text };
-                self.left.conversation.0.splice(..cut, [summary]);
-                true
-            }
-            Ok(_) => false,
+        let text = match self.summarise(&entries[..cut]).await {
+            Ok(text) if !text.trim().is_empty() => text,
+            Ok(_) => return false,
             Err(error) => {
                 tracing::warn!(task.id = %self.cx.task(), %error, "a conversation was not summarised");
-                false
+                return false;
             }
+        };
+        self.put_summary(cut, Entry::Summary { text }).await;
+        true
+    }
+
+    /// Puts a summary in the place of the oldest entries, those of earlier tasks first.
+    async fn put_summary(&mut self, cut: usize, summary: Entry) {
+        let past = self.past.len();
+        let of_this_task = cut.saturating_sub(past);
+        if past == 0 {
+            self.left.conversation.0.splice(..cut, [summary]);
+            return;
+        }
+        self.left.conversation.0.drain(..of_this_task);
+        if let Err(error) = self.past.compact(cut.min(past), &summary).await {
+            // The whole conversation is summarised again next time.
+            tracing::warn!(task.id = %self.cx.task(), %error, "a summary was not stored");
         }
     }
 
-    async fn summarise(&mut self, older: &Conversation) -> Result<String, ModelError> {
+    async fn summarise(&mut self, older: &[Entry]) -> Result<String, ModelError> {
         let mut request = ModelRequest::text(transcript(older));
         request.system = Some(TASK.to_owned());
         let mut answer = self.agent.model.generate(request).await?;
@@ -60,8 +72,7 @@ impl Exchange<'_> {
 
 /// How many of the oldest entries to summarise, so that about `kept` tokens stay. Calls of tools stay
 /// with their results, and the newest entry always stays.
-fn older(conversation: &Conversation, kept: u64) -> usize {
-    let entries = &conversation.0;
+fn older(entries: &[Entry], kept: u64) -> usize {
     let mut cut = entries.len().saturating_sub(1);
     let mut size = entries.last().map_or(0, Entry::tokens);
     while cut > 0 && size + entries[cut - 1].tokens() <= kept {
@@ -79,13 +90,13 @@ fn older(conversation: &Conversation, kept: u64) -> usize {
     }
 }
 
-fn transcript(conversation: &Conversation) -> String {
+fn transcript(entries: &[Entry]) -> String {
     let mut text = String::new();
     let mut line = |who: &str, words: &str| {
         // Writing to a string does not fail.
         let _ = writeln!(text, "{who}: {words}");
     };
-    for entry in &conversation.0 {
+    for entry in entries {
         match entry {
             Entry::User { text, files, .. } => {
                 line("User", text);
@@ -141,7 +152,7 @@ mod tests {
 
     #[test]
     fn the_newest_part_stays() {
-        let conversation = Conversation(vec![words(10), words(10), words(10), words(10)]);
+        let conversation = [words(10), words(10), words(10), words(10)];
         assert_eq!(older(&conversation, 25), 2);
         assert_eq!(
             older(&conversation, 5),
@@ -153,7 +164,7 @@ mod tests {
 
     #[test]
     fn results_stay_with_their_calls() {
-        let conversation = Conversation(vec![words(10), words(10), results(), words(10)]);
+        let conversation = [words(10), words(10), results(), words(10)];
         assert_eq!(older(&conversation, 25), 1);
     }
 
@@ -162,7 +173,7 @@ mod tests {
         let summary = Entry::Summary {
             text: "s".to_owned(),
         };
-        let conversation = Conversation(vec![summary, words(10), words(10)]);
+        let conversation = [summary, words(10), words(10)];
         assert_eq!(older(&conversation, 25), 0);
         assert_eq!(older(&conversation, 15), 2);
     }

@@ -3,6 +3,7 @@
 use nuncio_engine::Input;
 use nuncio_protocol::{Message, Role};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::file::{FileRef, Said};
 use crate::model::{Thought, ToolCall, ToolResult, Turn, UserPart};
@@ -84,6 +85,42 @@ impl Entry {
         };
         count.div_ceil(4)
     }
+
+    /// Cuts texts that are longer than this many characters.
+    pub(super) fn shorten(&mut self, limit: usize) {
+        let cut = |text: &mut String| {
+            if let Some((end, _)) = text.char_indices().nth(limit) {
+                text.truncate(end);
+                text.push_str("\n[the rest is left out]");
+            }
+        };
+        match self {
+            Self::User { text, .. } | Self::Note { text } | Self::Summary { text } => cut(text),
+            Self::Assistant {
+                text,
+                thoughts,
+                calls,
+            } => {
+                cut(text);
+                thoughts.clear();
+                let cut = |value: &mut Value| {
+                    if value.to_string().len() > limit {
+                        *value = Value::Object(serde_json::Map::new());
+                    }
+                };
+                calls.iter_mut().for_each(|call| cut(&mut call.arguments));
+            }
+            Self::Results { results, .. } => {
+                let share = limit / results.len().max(1);
+                for result in results {
+                    let Some((end, _)) = result.content.char_indices().nth(share) else {
+                        continue;
+                    };
+                    result.content.truncate(end);
+                }
+            }
+        }
+    }
 }
 
 impl Conversation {
@@ -103,41 +140,36 @@ impl Conversation {
     pub(super) fn push(&mut self, entry: Entry) {
         self.0.push(entry);
     }
+}
 
-    /// Roughly how many tokens it is.
-    pub(super) fn tokens(&self) -> u64 {
-        self.0.iter().map(Entry::tokens).sum()
-    }
-
-    /// The conversation for the model; files come from the task's history.
-    pub(super) fn turns(&self, input: &Input) -> Vec<Turn> {
-        let history = &input.task.history;
-        let mut turns = Vec::new();
-        for entry in &self.0 {
-            match entry {
-                Entry::User { text, files, .. } => user(&mut turns, text, files, history),
-                Entry::Note { text } => user(&mut turns, text, &[], history),
-                Entry::Summary { text } => {
-                    let text = format!("What was said before, in short:\n{text}");
-                    user(&mut turns, &text, &[], history);
-                }
-                Entry::Assistant {
-                    text,
-                    thoughts,
-                    calls,
-                } => turns.push(Turn::Assistant {
-                    text: text.clone(),
-                    thoughts: thoughts.clone(),
-                    tool_calls: calls.clone(),
-                }),
-                Entry::Results { results, files } => {
-                    turns.push(Turn::Tools(results.clone()));
-                    user(&mut turns, "", files, history);
-                }
+/// What was said, for the model; files come from the task's history.
+pub(super) fn turns<'e>(entries: impl Iterator<Item = &'e Entry>, input: &Input) -> Vec<Turn> {
+    let history = &input.task.history;
+    let mut turns = Vec::new();
+    for entry in entries {
+        match entry {
+            Entry::User { text, files, .. } => user(&mut turns, text, files, history),
+            Entry::Note { text } => user(&mut turns, text, &[], history),
+            Entry::Summary { text } => {
+                let text = format!("What was said before, in short:\n{text}");
+                user(&mut turns, &text, &[], history);
+            }
+            Entry::Assistant {
+                text,
+                thoughts,
+                calls,
+            } => turns.push(Turn::Assistant {
+                text: text.clone(),
+                thoughts: thoughts.clone(),
+                tool_calls: calls.clone(),
+            }),
+            Entry::Results { results, files } => {
+                turns.push(Turn::Tools(results.clone()));
+                user(&mut turns, "", files, history);
             }
         }
-        turns
     }
+    turns
 }
 
 /// Adds what the user side says; providers want turns to alternate.

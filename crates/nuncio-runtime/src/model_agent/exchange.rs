@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use futures_util::StreamExt as _;
 use nuncio_engine::{AgentError, Input, Outcome, Pause, RunCx, Span, SpanKind};
-use nuncio_protocol::{Message, Part};
+use nuncio_protocol::{Message, Metadata, Part};
 use serde_json::json;
 
 use super::ModelAgent;
 use super::answer::Answer;
 use super::approval::{Decision, decision};
 use super::budget::{Used, shown};
-use super::conversation::{Conversation, Entry};
+use super::conversation::{Conversation, Entry, turns};
+use super::past::Past;
 use super::pending::{Answering, Asked, Left, Pending};
 use super::skill::{Wish, wish};
 use super::structured;
@@ -25,6 +26,8 @@ pub(super) struct Exchange<'a> {
     pub(super) input: &'a Input,
     pub(super) tools: Vec<ReadyTool>,
     pub(super) left: Left,
+    /// What was said in earlier tasks.
+    pub(super) past: Past,
     pub(super) used: Used,
     /// What a call that the caller asked for has given.
     pub(super) direct: Vec<Part>,
@@ -34,6 +37,8 @@ pub(super) struct Exchange<'a> {
     repaired: bool,
     /// Whether a run of this message was cut off before.
     repeated: bool,
+    /// Whether it had written its part of the conversation then.
+    written: bool,
 }
 
 /// What the model said in one turn.
@@ -70,8 +75,16 @@ impl<'a> Exchange<'a> {
         let answering = left.answering.take().filter(|a| a.message == id);
         let repeated = answering.is_some();
         let answering = answering.unwrap_or_else(|| Answering::new(id, cx));
+        if left.remembered && !repeated {
+            left = Left::default();
+        }
+        if left.run.is_empty() {
+            left.run = format!("{}:{id}", cx.task());
+        }
+        let run = repeated.then_some(left.run.as_str());
+        let (past, written) = Past::load(cx, run).await?;
         Ok(Self {
-            system: system(agent, cx)?,
+            system: system(agent, cx, &past).await?,
             tools: tools(agent, cx).await,
             answer: Answer::new(cx, answering),
             used: Used::default(),
@@ -81,7 +94,9 @@ impl<'a> Exchange<'a> {
             cx,
             input,
             left,
+            past,
             repeated,
+            written,
         })
     }
 
@@ -142,6 +157,9 @@ impl<'a> Exchange<'a> {
     }
 
     async fn go_on(&mut self) -> Result<Outcome, AgentError> {
+        if let Some(outcome) = self.finish_again().await? {
+            return Ok(outcome);
+        }
         loop {
             if self.left.pending.is_some() {
                 if let Some(pause) = self.settle().await? {
@@ -172,6 +190,17 @@ impl<'a> Exchange<'a> {
                 self.answer.end_round();
                 self.left.pending = Some(Pending::new(reply.calls));
             }
+        }
+    }
+
+    /// Ends a run that a crash cut off when everything was said.
+    async fn finish_again(&mut self) -> Result<Option<Outcome>, AgentError> {
+        match self.left.conversation.0.last() {
+            Some(Entry::Assistant { text, calls, .. }) if self.repeated && calls.is_empty() => {
+                let text = text.clone();
+                self.finish(&text, None).await
+            }
+            _ => Ok(None),
         }
     }
 
@@ -207,8 +236,8 @@ impl<'a> Exchange<'a> {
         let span = self.cx.span(SpanKind::Model, format!("chat {name}"));
         span.set("gen_ai.operation.name", "chat");
         span.set("gen_ai.request.model", name);
-        let conversation = &self.left.conversation;
-        if let Ok(turns) = serde_json::to_value(conversation) {
+        let entries: Vec<_> = self.entries().collect();
+        if let Ok(turns) = serde_json::to_value(entries) {
             span.input(&json!({"system": self.system, "conversation": turns}));
         }
         span
@@ -250,7 +279,7 @@ impl<'a> Exchange<'a> {
     fn request(&self) -> ModelRequest {
         ModelRequest {
             system: (!self.system.is_empty()).then(|| self.system.clone()),
-            turns: self.left.conversation.turns(self.input),
+            turns: turns(self.entries(), self.input),
             tools: self.tools.iter().map(|tool| tool.spec().clone()).collect(),
             output_schema: self
                 .agent
@@ -259,6 +288,23 @@ impl<'a> Exchange<'a> {
                 .map(|output| output.schema.clone()),
             params: self.agent.params.clone(),
         }
+    }
+
+    /// Everything said so far, oldest first.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.past.entries().chain(&self.left.conversation.0)
+    }
+
+    /// Writes what was said in this task into the session. It stays in the checkpoint until the next
+    /// message, for a run that a crash cuts off now.
+    async fn remember(&mut self) -> Result<(), AgentError> {
+        self.save()?;
+        if !self.written {
+            let entries = &self.left.conversation.0;
+            self.past.add(&self.left.run, entries).await?;
+        }
+        self.left.remembered = true;
+        self.save()
     }
 
     /// Notes what an answer of the model took.
@@ -277,18 +323,18 @@ impl<'a> Exchange<'a> {
             if text.is_empty() && self.answer.is_empty() {
                 return Err(AgentError::new("the model gave an empty answer"));
             }
-            let mut metadata = self.take_usage();
+            let mut metadata = self.usage();
             if stop == Some(&StopReason::MaxTokens) {
                 metadata.insert("truncated".to_owned(), true.into());
             }
-            self.save()?;
+            self.remember().await?;
             self.answer.end(metadata).await?;
             return Ok(Some(Outcome::Done));
         };
         match output.read(text) {
             Ok(value) => {
-                let metadata = self.take_usage();
-                self.save()?;
+                let metadata = self.usage();
+                self.remember().await?;
                 self.answer
                     .give_whole(structured::parts(&value), metadata)
                     .await?;
@@ -326,7 +372,7 @@ impl<'a> Exchange<'a> {
         if parts.is_empty() {
             parts.push(Part::text(result.content));
         }
-        self.save()?;
+        self.remember().await?;
         self.answer.give_whole(parts, Default::default()).await?;
         Ok(Outcome::Done)
     }
@@ -346,9 +392,8 @@ impl<'a> Exchange<'a> {
             .push(Entry::Results { results, files });
     }
 
-    fn take_usage(&mut self) -> nuncio_protocol::Metadata {
-        let usage = std::mem::take(&mut self.left.usage);
-        shown(&usage, self.agent.prices.as_ref())
+    fn usage(&self) -> Metadata {
+        shown(&self.left.usage, self.agent.prices.as_ref())
     }
 
     /// Leaves everything for a later run.
@@ -399,10 +444,10 @@ fn left_by(cx: &RunCx, input: &Input) -> Result<Left, AgentError> {
     Ok(left)
 }
 
-/// The instructions with their values.
-fn system(agent: &ModelAgent, cx: &RunCx) -> Result<String, AgentError> {
+/// The instructions with their values: what is known of the run, then the session's state.
+async fn system(agent: &ModelAgent, cx: &RunCx, past: &Past) -> Result<String, AgentError> {
     let now = agent.clock.now().to_string();
-    let values = [
+    let known = [
         ("agent", cx.agent().as_str()),
         ("agent.name", agent.info.name.as_str()),
         ("caller", cx.caller().id.as_str()),
@@ -412,10 +457,16 @@ fn system(agent: &ModelAgent, cx: &RunCx) -> Result<String, AgentError> {
         ("date", now.split('T').next().unwrap_or_default()),
         ("time", now.as_str()),
     ];
-    let values: BTreeMap<_, _> = values
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect();
+    let mut values = BTreeMap::new();
+    let is_known = |name: &str| known.iter().any(|(known, _)| *known == name);
+    if !agent.instructions.names().all(is_known) {
+        for (name, value) in past.session().state().await? {
+            let text = value.as_str().map(str::to_owned);
+            values.insert(name, text.unwrap_or_else(|| value.to_string()));
+        }
+    }
+    let known = known.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    values.extend(known);
     agent.instructions.fill(&values).map_err(|name| {
         AgentError::new(format!(
             "the agent's instructions want {{{name}}}, which has no value"

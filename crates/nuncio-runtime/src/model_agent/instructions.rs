@@ -42,6 +42,14 @@ impl Instructions {
         Self(pieces)
     }
 
+    /// The names of its variables.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|piece| match piece {
+            Piece::Variable { name, .. } => Some(name.as_str()),
+            Piece::Text(_) => None,
+        })
+    }
+
     /// The text with its values; what a value says is not read as a template.
     ///
     /// # Errors

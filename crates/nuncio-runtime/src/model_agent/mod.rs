@@ -14,6 +14,7 @@ mod conversation;
 mod exchange;
 mod file;
 mod instructions;
+mod past;
 mod pending;
 mod skill;
 mod structured;

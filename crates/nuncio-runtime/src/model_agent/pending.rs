@@ -13,10 +13,15 @@ use crate::model::{ToolCall, ToolResult, Usage};
 pub(super) struct Left {
     /// The format; 1.
     pub(super) version: u32,
+    /// What was said in this task since the session was written.
     pub(super) conversation: Conversation,
+    /// Names this part of the conversation in the session.
+    pub(super) run: String,
+    /// Whether it is in the session; the next message begins a new part.
+    pub(super) remembered: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) pending: Option<Pending>,
-    /// What has been used and is not yet shown in an artifact.
+    /// What has been used since.
     pub(super) usage: Usage,
     /// The message that is being answered, so that a repeated run does not take it twice.
     #[serde(skip_serializing_if = "Option::is_none")]

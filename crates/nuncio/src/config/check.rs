@@ -25,6 +25,7 @@ pub(crate) fn check(config: &Config, insecure: bool) -> (Vec<Fault>, Vec<String>
     found.retention(config);
     found.auth(config);
     found.log(config);
+    found.models(config);
     found.agents(config);
     found.exposure(config, insecure);
     (found.faults, found.warnings)

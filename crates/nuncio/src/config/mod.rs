@@ -9,6 +9,7 @@ mod check;
 mod dump;
 mod engine;
 mod load;
+mod models;
 mod origin;
 mod outbound;
 mod refusal;
@@ -21,6 +22,8 @@ mod webhooks;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,6 +35,7 @@ pub(crate) use check::{NAME_HINT, check_agent, is_name};
 pub(crate) use dump::dump;
 pub(crate) use engine::EngineConfig;
 pub(crate) use load::{Loaded, Sources, load};
+pub(crate) use models::Models;
 pub(crate) use outbound::OutboundConfig;
 pub(crate) use refusal::{Refusal, Refusals};
 pub(crate) use retention::RetentionConfig;
@@ -61,6 +65,9 @@ pub(crate) struct Config {
     pub(crate) log: LogConfig,
     /// Who is told of spans.
     pub(crate) telemetry: TelemetryConfig,
+    /// The models that agents speak with, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) models: Models,
     /// The agents; an echo agent if there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) agents: Vec<AgentConfig>,

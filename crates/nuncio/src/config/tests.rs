@@ -715,6 +715,7 @@ fn workshop(environment: &[(&str, &str)]) -> Workshop {
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect(),
         egress: nuncio_egress::Egress::new(policy).unwrap(),
+        models: super::Models::new(),
     }
 }
 
@@ -887,4 +888,138 @@ fn the_schema_knows_every_section() {
         assert!(schema["properties"][section].is_object(), "{section}");
     }
     assert_eq!(schema["additionalProperties"], false);
+}
+
+#[test]
+fn a_model_agent_is_checked() {
+    const MODEL: &str =
+        "[models.main]\nprovider = \"fake\"\nrules = [{ otherwise = true, reply = [] }]\n";
+    for (agent, models, key, message) in [
+        ("", MODEL, "agents[0].model", "has no model"),
+        (
+            "model = \"other\"",
+            MODEL,
+            "agents[0].model",
+            "there are: main",
+        ),
+        (
+            "model = \"main\"",
+            "",
+            "agents[0].model",
+            "[models] is empty",
+        ),
+        (
+            "model = \"main\"\nparams = { temperature = 3.0 }",
+            MODEL,
+            "agents[0].params.temperature",
+            "out of range",
+        ),
+        (
+            "model = \"main\"\nparams = { max_tokens = 0 }",
+            MODEL,
+            "agents[0].params.max_tokens",
+            "nothing",
+        ),
+        (
+            "model = \"main\"\nparams = { heat = 1 }",
+            MODEL,
+            "agents[0].params.heat",
+            "unknown",
+        ),
+        (
+            "model = \"main\"\nbudgets = { max_turns = 0 }",
+            MODEL,
+            "agents[0].budgets.max_turns",
+            "out of range",
+        ),
+        (
+            "model = \"main\"\noutput_schema = { type = 7 }",
+            MODEL,
+            "agents[0].output_schema",
+            "",
+        ),
+        (
+            "model = \"main\"\nurl = \"http://a\"",
+            MODEL,
+            "agents[0].url",
+            "an agent of kind model has no url",
+        ),
+        (
+            "model = \"main\"",
+            "[models.main]\nprovider = \"openia\"\n",
+            "models.main.provider",
+            "no provider \"openia\"",
+        ),
+        (
+            "model = \"main\"",
+            "[models.main]\nprovider = \"openai\"\nrules = [{ otherwise = true, reply = [] }]\n",
+            "models.main.rules",
+            "only a scripted model",
+        ),
+        (
+            "model = \"main\"",
+            "[models.main]\nprovider = \"fake\"\nrules = [{ reply = [] }]\n",
+            "models.main.rules[0]",
+            "neither",
+        ),
+        (
+            "model = \"main\"",
+            "[models.main]\nprovider = \"openai\"\nbase_url = \"here\"\n",
+            "models.main.base_url",
+            "not an http",
+        ),
+        (
+            "model = \"main\"",
+            "[models.main]\nprovider = \"openai\"\nfallback = [\"b\"]\n",
+            "models.main.fallback[0]",
+            "there is no model \"b\"",
+        ),
+        (
+            "model = \"main\"",
+            "[models.main]\nprovider = \"openai\"\nprices = { input = -1.0, output = 0.0 }\n",
+            "models.main.prices.input",
+            "no price",
+        ),
+    ] {
+        let text = format!("{models}[[agents]]\nid = \"a\"\nkind = \"model\"\n{agent}\n");
+        let refusals = load_text(&text, &[]).unwrap_err().0;
+        assert_eq!(refusals.len(), 1, "{agent} {models}: {refusals:?}");
+        assert_eq!(refusals[0].key, key, "{agent} {models}");
+        assert!(refusals[0].message.contains(message), "{refusals:?}");
+    }
+}
+
+#[test]
+fn a_model_agent_is_made_and_its_key_is_not_shown() {
+    let text = "[models.main]\nprovider = \"openai\"\nmodel = \"gpt\"\nkey = \"s3cret\"\n\
+        base_url = \"http://127.0.0.1:9/v1\"\nfallback = [\"other\"]\n\
+        [models.other]\nprovider = \"anthropic\"\nkey = { env = \"KEY\" }\n\
+        [[agents]]\nid = \"a\"\nkind = \"model\"\nmodel = \"main\"\nask_user = true\n";
+    let loaded = load_text(text, &[]).unwrap();
+    assert!(!dump(&loaded).contains("s3cret"));
+    let made = |environment: &[(&str, &str)]| {
+        let mut workshop = workshop(environment);
+        workshop.models = loaded.config.models.clone();
+        loaded.config.agents[0].build(&workshop)
+    };
+    let agent = made(&[("KEY", "k")]).unwrap();
+    assert!(agent.info().resumable);
+    assert!(agent.info().input_modes.contains(&"image/png".to_owned()));
+    let missing = made(&[]).err().unwrap();
+    assert_eq!(
+        missing,
+        "models.other: key: the server has no environment variable KEY"
+    );
+}
+
+/// Which places a model may be at is said by `[outbound]`, as for every other service.
+#[test]
+fn a_model_in_a_network_that_is_not_allowed_is_refused() {
+    let text = "[models.main]\nprovider = \"openai\"\nbase_url = \"http://10.1.2.3/v1\"\n\
+        [[agents]]\nid = \"a\"\nkind = \"model\"\nmodel = \"main\"\n";
+    let loaded = load_text(text, &[]).unwrap();
+    let mut workshop = workshop(&[]);
+    workshop.models = loaded.config.models.clone();
+    let why = loaded.config.agents[0].build(&workshop).err().unwrap();
+    assert!(why.contains("outbound.allow_networks"), "{why}");
 }

@@ -170,6 +170,7 @@ fn workshop(config: &Config, around: &Surroundings) -> Outcome<Workshop> {
     Ok(Workshop {
         environment: around.environment.clone(),
         egress,
+        models: config.models.clone(),
     })
 }
 

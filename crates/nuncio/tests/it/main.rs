@@ -27,6 +27,7 @@ mod interaction;
 mod keep;
 mod kinds;
 mod memorylake;
+mod models;
 mod packaging;
 mod parts;
 mod portable;

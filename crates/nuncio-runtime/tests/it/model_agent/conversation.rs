@@ -1,11 +1,14 @@
-//! What is remembered within a task.
+//! What is remembered, within a task and beyond it.
+
+use std::sync::Arc;
 
 use nuncio_protocol::{Part, TaskState};
 use nuncio_runtime::Budgets;
 use nuncio_runtime::model::{Turn, UserPart};
+use nuncio_runtime::tool::{FnTool, ToolCx, ToolError};
 
 use super::{agent, hosted, saying, shown};
-use crate::support::{fake, said, texts};
+use crate::support::{Hosted, fake, said, texts};
 
 const ASKING: &str = r#"
     [[rules]]
@@ -156,4 +159,162 @@ async fn an_agent_without_instructions_and_tools_has_none() {
         request.system.is_none() && request.tools.is_empty() && request.output_schema.is_none()
     );
     assert_eq!(request.turns, [Turn::user("hello")]);
+}
+
+/// All tasks of a context share one conversation, calls and results included; others see nothing.
+#[tokio::test]
+async fn tasks_of_a_context_share_the_conversation() {
+    let model = fake("fake", ASKING);
+    let folder = tempfile::tempdir().unwrap();
+    let make = || Arc::new(agent(&model).ask_user().build().unwrap());
+    let hosted = Hosted::at(&folder, make());
+    let waiting = hosted.task("start").await;
+    let context = waiting.context_id.clone().unwrap();
+    hosted.answer(&waiting.id, "a photo").await;
+    hosted.stop().await;
+
+    let hosted = Hosted::at(&folder, make());
+    hosted.in_context(&context, "start again").await;
+    let turns = shown(&model);
+    let [
+        Turn::User(_),
+        Turn::Assistant { .. },
+        Turn::Tools(_),
+        Turn::Assistant { text, .. },
+        newest,
+    ] = &turns[..]
+    else {
+        panic!("{turns:?}");
+    };
+    assert_eq!(
+        (text.as_str(), newest),
+        ("Thanks for a photo.", &Turn::user("start again"))
+    );
+    hosted.task("start elsewhere").await;
+    assert_eq!(shown(&model), [Turn::user("start elsewhere")]);
+}
+
+/// A task that waits has calls without results: the conversation has them only when it is done.
+#[tokio::test]
+async fn a_task_that_was_canceled_while_it_waited_leaves_nothing() {
+    let model = fake("fake", ASKING);
+    let hosted = hosted(agent(&model).ask_user());
+    let waiting = hosted.task("start").await;
+    hosted.cancel(&waiting.id).await;
+    hosted
+        .in_context(&waiting.context_id.unwrap(), "start too")
+        .await;
+    assert_eq!(shown(&model), [Turn::user("start too")]);
+}
+
+/// Variables that are not of the run come from the state of the session.
+#[tokio::test]
+async fn instructions_are_filled_from_the_state() {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Language {
+        name: String,
+    }
+    let learn = FnTool::new(
+        "learn",
+        "Learns a language.",
+        async |cx: ToolCx, language: Language| {
+            let mut session = cx.run().session();
+            session.load(1).await.map_err(ToolError::internal)?;
+            let name = language.name.into();
+            session
+                .set("caller:language", name)
+                .await
+                .map_err(ToolError::internal)?;
+            Ok::<_, ToolError>("learnt")
+        },
+    );
+    let model = fake(
+        "fake",
+        r#"
+        [[rules]]
+        when = { text_contains = "learn" }
+        reply = [{ tool = { name = "learn", arguments = { name = "Latin" } } }]
+        [[rules]]
+        otherwise = true
+        reply = [{ text = "ok" }]
+    "#,
+    );
+    let hosted = hosted(
+        agent(&model)
+            .tool(learn)
+            .instructions("Speak {caller:language?}."),
+    );
+    let task = hosted.task("learn").await;
+    assert_eq!(task.status.state, TaskState::Completed, "{}", said(&task));
+    assert_eq!(model.requests()[0].system.as_deref(), Some("Speak ."));
+    hosted.task("another conversation").await;
+    assert_eq!(
+        model.requests().pop().unwrap().system.as_deref(),
+        Some("Speak Latin.")
+    );
+}
+
+/// What a task said that failed is not kept.
+#[tokio::test]
+async fn a_failed_task_leaves_nothing_in_the_conversation() {
+    let model = fake(
+        "fake",
+        "[[rules]]\ntimes = 1\notherwise = true\nreply = [{ text = 'half' }, 'cut']\n\
+        [[rules]]\notherwise = true\nreply = [{ text = 'ok' }]",
+    );
+    let hosted = hosted(agent(&model));
+    let failed = hosted.task("first").await;
+    assert_eq!(failed.status.state, TaskState::Failed);
+    hosted
+        .in_context(&failed.context_id.unwrap(), "second")
+        .await;
+    assert_eq!(shown(&model), [Turn::user("second")]);
+}
+
+/// The older part of a conversation over many tasks is summarised in the session itself.
+#[tokio::test]
+async fn a_conversation_of_many_tasks_is_summarised() {
+    let model = fake(
+        "fake",
+        r#"
+        [[rules]]
+        when = { system_contains = "You shorten conversations" }
+        reply = [{ text = "They spoke of apples." }]
+        [[rules]]
+        otherwise = true
+        reply = [{ text = "Yes." }]
+    "#,
+    );
+    let budgets = Budgets {
+        compact_above_tokens: 100,
+        ..Budgets::default()
+    };
+    let hosted = hosted(agent(&model).budgets(budgets));
+    let first = hosted.task(&"apple ".repeat(50)).await;
+    let context = first.context_id.unwrap();
+    for _ in 0..2 {
+        hosted.in_context(&context, &"pear ".repeat(30)).await;
+    }
+    hosted.in_context(&context, "and now?").await;
+    let summaries = model
+        .requests()
+        .iter()
+        .filter(|request| {
+            request
+                .system
+                .as_deref()
+                .is_some_and(|system| system.contains("You shorten"))
+        })
+        .count();
+    let turns = shown(&model);
+    let Turn::User(parts) = &turns[0] else {
+        panic!("{turns:?}")
+    };
+    let UserPart::Text(text) = &parts[0] else {
+        panic!("{parts:?}")
+    };
+    assert!(text.contains("They spoke of apples."), "{text}");
+    assert!(!format!("{turns:?}").contains("apple apple"), "{turns:?}");
+    assert_eq!(turns.last(), Some(&Turn::user("and now?")));
+    assert!(summaries <= 3, "{summaries}");
 }

@@ -21,9 +21,11 @@ pub(crate) enum AgentKind {
     Http,
     /// An agent that speaks A2A somewhere else.
     A2a,
+    /// A language model, with instructions and tools.
+    Model,
 }
 
-use AgentKind::{A2a, Http, Process, Script};
+use AgentKind::{A2a, Http, Model, Process, Script};
 
 /// The settings that not every kind has.
 const SETTINGS: &[(&str, &[AgentKind])] = &[
@@ -46,6 +48,12 @@ const SETTINGS: &[(&str, &[AgentKind])] = &[
     ("binding", &[A2a]),
     ("protocol", &[A2a]),
     ("waiting", &[A2a]),
+    ("model", &[Model]),
+    ("instructions", &[Model]),
+    ("ask_user", &[Model]),
+    ("params", &[Model]),
+    ("budgets", &[Model]),
+    ("output_schema", &[Model]),
 ];
 
 impl AgentKind {

@@ -4,6 +4,7 @@ mod a2a;
 mod given;
 mod http;
 mod kind;
+mod model;
 mod process;
 
 use std::collections::BTreeMap;
@@ -15,7 +16,8 @@ use nuncio_engine::{Agent, AgentInfo};
 use nuncio_protocol::{
     AgentCard, AgentExtension, AgentProvider, AgentSkill, SecurityRequirement, StringList, Version,
 };
-use nuncio_runtime::{EchoAgent, Rule, ScriptAgent};
+use nuncio_runtime::model::ModelParams;
+use nuncio_runtime::{Budgets, EchoAgent, Rule, ScriptAgent};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +26,7 @@ pub(crate) use self::given::Given;
 pub(crate) use self::kind::AgentKind;
 pub(crate) use self::process::ProcessModeName;
 use super::check::Found;
+use super::models::Models;
 
 /// What agents are made with, besides what the configuration says of them.
 #[derive(Clone)]
@@ -32,6 +35,8 @@ pub(crate) struct Workshop {
     pub(crate) environment: BTreeMap<String, String>,
     /// The way to services elsewhere.
     pub(crate) egress: Egress,
+    /// The models that agents may speak with.
+    pub(crate) models: Models,
 }
 
 /// One agent.
@@ -154,6 +159,25 @@ pub(crate) struct AgentConfig {
     /// How the tasks of a remote agent are waited for; by a stream if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) waiting: Option<WaitingName>,
+    /// The model that speaks for a model agent: a name of `[models]`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    /// Who the agent is and what it must do. `{agent.name}`, `{caller}`, `{date}` and others are
+    /// filled in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) instructions: Option<String>,
+    /// Whether the model may ask the user.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) ask_user: bool,
+    /// How the model is to answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) params: Option<ModelParams>,
+    /// How much a run of it may use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) budgets: Option<Budgets>,
+    /// The JSON Schema of its answers, which are then data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) output_schema: Option<serde_json::Value>,
 }
 
 /// Who runs an agent.
@@ -283,6 +307,12 @@ impl AgentConfig {
             binding: None,
             protocol: None,
             waiting: None,
+            model: None,
+            instructions: None,
+            ask_user: false,
+            params: None,
+            budgets: None,
+            output_schema: None,
         }
     }
 
@@ -316,6 +346,7 @@ impl AgentConfig {
             AgentKind::Process => self.build_process(workshop),
             AgentKind::Http => self.build_http(workshop),
             AgentKind::A2a => self.build_a2a(workshop),
+            AgentKind::Model => self.build_model(workshop),
         }
     }
 
@@ -333,6 +364,7 @@ impl AgentConfig {
             AgentKind::Process => self.check_process(path, found),
             AgentKind::Http => self.check_http(path, found),
             AgentKind::A2a => self.check_a2a(path, found),
+            AgentKind::Model => self.check_model(path, found),
         }
     }
 
