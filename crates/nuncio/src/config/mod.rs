@@ -24,7 +24,7 @@ mod tests;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use agents::{AgentConfig, SkillConfig, Workshop};
+pub(crate) use agents::{AgentConfig, SkillConfig, Workshop, check_members};
 pub(crate) use auth::{
     AuthConfig, KeyConfig, KeyLocation, OAuth2Config, OAuthFlowName, TokensConfig,
 };

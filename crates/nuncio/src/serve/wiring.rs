@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_egress::Egress;
-use nuncio_engine::{Deliverer, Engine, Environment, RandomIds, SystemClock, WebhookSigning};
+use nuncio_engine::{
+    Deliverer, Engine, Environment, RandomIds, SystemClock, TextSealer, WebhookSigning,
+};
 use nuncio_protocol::SpanSink;
 use nuncio_server::{RateLimit, ReadinessCheck, Server, Settings, Workers};
 use nuncio_store::{OpenOptions, Store, StoreError, is_shared, shown_url};
@@ -57,8 +59,9 @@ pub(crate) async fn serve(config: &Config, around: &Surroundings, workers: &Work
     let workshop = Workshop {
         environment: around.environment.clone(),
         egress,
+        agents: engine.directory(),
     };
-    let hosted = Agents::start(config, &engine, workshop, kept)?;
+    let hosted = Agents::start(config, &engine, workshop, TextSealer::new(&token_key), kept)?;
     let agents = hosted.switchboard().ids();
     let administration = Arc::new(Administrators::new(Arc::clone(&hosted), engine.webhooks()));
     let mut server_settings = settings(config)?;

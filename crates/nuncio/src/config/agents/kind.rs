@@ -21,9 +21,19 @@ pub(crate) enum AgentKind {
     Http,
     /// An agent that speaks A2A somewhere else.
     A2a,
+    /// Asks other agents, one after another.
+    Sequence,
+    /// Asks other agents at the same time.
+    Parallel,
+    /// Asks other agents again and again.
+    Repeat,
+    /// Asks one of several agents.
+    Route,
+    /// Asks other agents along the edges of a graph.
+    Graph,
 }
 
-use AgentKind::{A2a, Http, Process, Script};
+use AgentKind::{A2a, Graph, Http, Parallel, Process, Repeat, Route, Script, Sequence};
 
 /// The settings that not every kind has.
 const SETTINGS: &[(&str, &[AgentKind])] = &[
@@ -38,7 +48,10 @@ const SETTINGS: &[(&str, &[AgentKind])] = &[
     ("url", &[Http, A2a]),
     ("headers", &[Http, A2a]),
     ("bearer", &[Http, A2a]),
-    ("forward_headers", &[Http]),
+    (
+        "forward_headers",
+        &[Http, Sequence, Parallel, Repeat, Route, Graph],
+    ),
     ("timeout_seconds", &[Http, A2a]),
     ("idle_seconds", &[Http]),
     ("retries", &[Http]),
@@ -46,6 +59,18 @@ const SETTINGS: &[(&str, &[AgentKind])] = &[
     ("binding", &[A2a]),
     ("protocol", &[A2a]),
     ("waiting", &[A2a]),
+    ("members", &[Sequence, Parallel, Repeat, Route]),
+    ("emit", &[Sequence]),
+    ("join", &[Parallel]),
+    ("concurrency", &[Parallel]),
+    ("until", &[Repeat]),
+    ("limit", &[Repeat, Graph]),
+    ("at_limit", &[Repeat]),
+    ("routes", &[Route]),
+    ("router", &[Route]),
+    ("nodes", &[Graph]),
+    ("edges", &[Graph]),
+    ("start", &[Graph]),
 ];
 
 impl AgentKind {

@@ -1,25 +1,30 @@
 //! `[[agents]]`: agents without code, one module for each kind that has much to say.
 
 mod a2a;
+mod flow;
+mod flow_check;
 mod given;
 mod http;
 mod kind;
 mod process;
+mod secrets;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use nuncio_egress::Egress;
-use nuncio_engine::{Agent, AgentInfo};
+use nuncio_engine::{Agent, AgentInfo, Directory};
 use nuncio_protocol::{
     AgentCard, AgentExtension, AgentProvider, AgentSkill, SecurityRequirement, StringList, Version,
 };
-use nuncio_runtime::{EchoAgent, Rule, ScriptAgent};
+use nuncio_runtime::{EchoAgent, Rule, ScriptAgent, When};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::a2a::{BindingName, WaitingName};
+pub(crate) use self::flow::{AtLimit, EdgeConfig, EmitName, JoinName, RouteConfig};
+pub(crate) use self::flow_check::check_members;
 pub(crate) use self::given::Given;
 pub(crate) use self::kind::AgentKind;
 pub(crate) use self::process::ProcessModeName;
@@ -32,6 +37,8 @@ pub(crate) struct Workshop {
     pub(crate) environment: BTreeMap<String, String>,
     /// The way to services elsewhere.
     pub(crate) egress: Egress,
+    /// Where flows find their members.
+    pub(crate) agents: Directory,
 }
 
 /// One agent.
@@ -154,6 +161,43 @@ pub(crate) struct AgentConfig {
     /// How the tasks of a remote agent are waited for; by a stream if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) waiting: Option<WaitingName>,
+    /// The agents of a flow by their ids, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) members: Vec<String>,
+    /// Whose artifacts a sequence gives; those of the last member if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) emit: Option<EmitName>,
+    /// How many members of a parallel flow must be done; all if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) join: Option<JoinName>,
+    /// How many members of a parallel flow work at once; 8 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) concurrency: Option<usize>,
+    /// What the last member's words must be like to end a repetition; `{"done": true}` as data
+    /// always ends it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) until: Option<When>,
+    /// Rounds of a repetition, or visits of a node of a graph; 10 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) limit: Option<usize>,
+    /// What happens after the last round; the task fails if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) at_limit: Option<AtLimit>,
+    /// Whom a route chooses; the first whose rule fits the message.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) routes: Vec<RouteConfig>,
+    /// The agent that names one of the members.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) router: Option<String>,
+    /// The nodes of a graph, each with its agent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) nodes: BTreeMap<String, String>,
+    /// The edges of a graph; the first that fits is taken.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) edges: Vec<EdgeConfig>,
+    /// Where a graph begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) start: Option<String>,
 }
 
 /// Who runs an agent.
@@ -283,6 +327,18 @@ impl AgentConfig {
             binding: None,
             protocol: None,
             waiting: None,
+            members: Vec::new(),
+            emit: None,
+            join: None,
+            concurrency: None,
+            until: None,
+            limit: None,
+            at_limit: None,
+            routes: Vec::new(),
+            router: None,
+            nodes: BTreeMap::new(),
+            edges: Vec::new(),
+            start: None,
         }
     }
 
@@ -308,12 +364,18 @@ impl AgentConfig {
             AgentKind::Process => self.build_process(workshop),
             AgentKind::Http => self.build_http(workshop),
             AgentKind::A2a => self.build_a2a(workshop),
+            AgentKind::Sequence
+            | AgentKind::Parallel
+            | AgentKind::Repeat
+            | AgentKind::Route
+            | AgentKind::Graph => Ok(self.build_flow(workshop)),
         }
     }
 
     /// Finds what is wrong with the settings of its kind.
     pub(super) fn check_kind(&self, path: &str, found: &mut Found) {
         self.check_placement(path, found);
+        self.check_secrets(path, found);
         match self.kind {
             AgentKind::Echo => {}
             AgentKind::Script => {
@@ -325,6 +387,11 @@ impl AgentConfig {
             AgentKind::Process => self.check_process(path, found),
             AgentKind::Http => self.check_http(path, found),
             AgentKind::A2a => self.check_a2a(path, found),
+            AgentKind::Sequence
+            | AgentKind::Parallel
+            | AgentKind::Repeat
+            | AgentKind::Route
+            | AgentKind::Graph => self.check_flow(path, found),
         }
     }
 
