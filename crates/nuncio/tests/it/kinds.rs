@@ -1,9 +1,11 @@
 //! Agents of several kinds, from a configuration to an answer over the wire.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::fake::{Fake, Request};
-use crate::support::{Exchange, Server, example, exchange};
+use crate::support::{Exchange, Server, example, exchange, until};
 
 fn message(text: &str) -> Value {
     json!({"messageId": text, "role": "ROLE_USER", "parts": [{"text": text}]})
@@ -40,6 +42,33 @@ fn a_program_answers_as_configured() {
         let texts = task["artifacts"][0]["parts"].to_string();
         assert!(texts.contains("cba") && texts.contains("ed"), "{task}");
     }
+}
+
+/// A program that is kept does not outlive the server, also when it does not listen.
+#[test]
+fn no_program_outlives_its_server() {
+    let program = "import json, os, signal, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for line in sys.stdin:
+    task = json.loads(line)['task']
+    for event in {'type': 'text', 'delta': str(os.getpid())}, {'type': 'done'}:
+        print(json.dumps(event | {'task': task}), flush=True)
+while True: signal.pause()
+";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kept.py");
+    std::fs::write(&path, program).unwrap();
+    let mut server = Server::configured(&format!(
+        "[[agents]]\nid = \"kept\"\nkind = \"process\"\nmode = \"persistent\"\n\
+         command = [\"python3\", \"{}\"]\n",
+        path.display()
+    ));
+    let task = send(&server, "kept", "x");
+    let process = std::path::Path::new("/proc").join(texts(&task).concat());
+    assert!(process.exists(), "{task}");
+    server.signal("TERM");
+    assert_eq!(server.ends_within(Duration::from_secs(60)), 0);
+    until(|| !process.exists());
 }
 
 /// The answer of a service in all tests here.
