@@ -42,7 +42,7 @@ pub use delivery::{Deliverer, DeliverySettings, TestCall, WebhookSigning};
 pub use engine::{Directory, Engine, Environment};
 pub use hosted::HostedAgent;
 pub use place::Gathered;
-pub use sealing::{Unopened, open_webhook_secrets};
+pub use sealing::{TextSealer, Unopened, open_webhook_secrets};
 pub use session::{Entry, Session, SessionError};
 pub use settings::Settings;
 pub use span::{Node, Span, SpanKind};

@@ -126,6 +126,8 @@ enum Fault {
     Line(usize, String),
     /// It ended without saying how the task ends.
     Ended,
+    /// It reads none of what it is told.
+    Deaf,
     /// Its output cannot be read.
     Unreadable(io::Error),
 }
@@ -147,7 +149,9 @@ impl Run<'_> {
 
     /// Tells the message and plays what comes of it.
     async fn play(&self, child: &mut Child) -> Result<Outcome, Fault> {
-        child.tell(self.message.clone());
+        if !child.tell(self.message.clone()) {
+            return Err(Fault::Deaf);
+        }
         let canceled = self.turn.cx.cancellation();
         let mut noticed = None;
         loop {
@@ -207,6 +211,7 @@ impl Run<'_> {
                 let how = child.last_words().await;
                 format!("the agent's program ended before its task did {how}")
             }
+            Fault::Deaf => "the agent's program does not read what it is told".to_owned(),
             Fault::Unreadable(error) => format!("failed to read from the agent's program: {error}"),
         }))
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
@@ -19,6 +20,9 @@ use super::tail::{Masks, Tail};
 
 /// How long output is awaited after the program has ended: what it started may hold the pipe open.
 const DRAIN: Duration = Duration::from_secs(1);
+
+/// Lines that may wait for the program to read them.
+const UNREAD_LINES: usize = 4;
 
 /// How long a line of its errors may be before it is cut, in bytes.
 const MAX_ERROR_LINE: usize = 64 << 10;
@@ -52,7 +56,7 @@ impl Child {
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
             return Err(io::Error::other("the program has no pipes"));
         };
-        let (input, told) = mpsc::channel(4);
+        let (input, told) = mpsc::channel(UNREAD_LINES);
         tokio::spawn(write(told, stdin));
         let (end, terminate) = (CancellationToken::new(), CancellationToken::new());
         let (exit, ended) = watch::channel(None);
@@ -84,9 +88,10 @@ impl Child {
         })
     }
 
-    /// Writes a line to its input. A program that reads nothing gets nothing further.
-    pub(super) fn tell(&self, line: String) {
-        let _ = self.input.try_send(line);
+    /// Writes a line to its input, and says whether there is room. One that has closed its input
+    /// shows what that means at its output.
+    pub(super) fn tell(&self, line: String) -> bool {
+        !matches!(self.input.try_send(line), Err(TrySendError::Full(_)))
     }
 
     /// The next line of its output; `None` once it has ended. Dropping the future loses nothing.

@@ -423,6 +423,26 @@ async fn a_kept_program_must_name_the_task_of_each_event() {
     );
 }
 
+/// A program that says more than it should does not say it in the task of somebody else.
+#[tokio::test]
+async fn what_a_kept_program_says_too_late_fails_the_next_task() {
+    let code = "
+import json, sys, time
+told = json.loads(sys.stdin.readline())
+for _ in range(100): print(json.dumps({'type': 'done', 'task': told['task']}), flush=True)
+time.sleep(600)
+";
+    let mut settings = settings(&["python3", "-c", code]);
+    settings.mode = ProcessMode::Persistent;
+    let hosted = hosted(settings);
+    let first = hosted.task("x").await;
+    assert_eq!(first.status.state, TaskState::Completed);
+    let told = said(&hosted.task("y").await);
+    assert_eq!(told, "line 1 of the agent's program is about another task");
+    let third = hosted.task("z").await;
+    assert_eq!(third.status.state, TaskState::Completed, "{}", said(&third));
+}
+
 #[tokio::test]
 async fn no_more_programs_run_at_once_than_allowed() {
     let folder = tempfile::tempdir().unwrap();

@@ -11,7 +11,7 @@ use url::Url;
 
 use super::auth::{KeyConfig, OAuthFlowName, TokensConfig};
 use super::server::network;
-use super::{AgentConfig, Config, SkillConfig};
+use super::{AgentConfig, Config, SkillConfig, check_members};
 
 /// Everything wrong with a configuration, and what may not be meant so.
 pub(crate) fn check(config: &Config, insecure: bool) -> (Vec<Fault>, Vec<String>) {
@@ -427,6 +427,10 @@ impl Found {
                 );
             }
             self.agent(&path, agent);
+            let find = |id: &str| config.agents.iter().find(|agent| agent.id == id);
+            for fault in check_members(agent, find) {
+                self.add(format!("{path}.{}", fault.path), fault.message, fault.hint);
+            }
         }
         if let Some(default) = &config.server.default_agent {
             let ids: Vec<String> = config.agents().into_iter().map(|agent| agent.id).collect();

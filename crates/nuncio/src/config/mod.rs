@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use agents::{AgentConfig, SkillConfig, Workshop};
+pub(crate) use agents::{AgentConfig, SkillConfig, Workshop, check_members};
 pub(crate) use auth::{
     AuthConfig, KeyConfig, KeyLocation, OAuth2Config, OAuthFlowName, TokensConfig,
 };
@@ -35,7 +35,7 @@ pub(crate) use check::{NAME_HINT, check_agent, is_name};
 pub(crate) use dump::dump;
 pub(crate) use engine::EngineConfig;
 pub(crate) use load::{Loaded, Sources, load};
-pub(crate) use models::Models;
+pub(crate) use models::{ModelConfig, Models, chain};
 pub(crate) use outbound::OutboundConfig;
 pub(crate) use refusal::{Refusal, Refusals};
 pub(crate) use retention::RetentionConfig;

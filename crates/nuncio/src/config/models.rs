@@ -90,6 +90,24 @@ fn unknown(models: &Models, name: &str) -> String {
 }
 
 impl ModelConfig {
+    /// A model without anything but its place and its key, which a variable of the server has.
+    pub(crate) fn of(
+        provider: &str,
+        model: Option<&str>,
+        base_url: Option<&str>,
+        key: Option<&str>,
+    ) -> Self {
+        Self {
+            provider: provider.to_owned(),
+            model: model.map(str::to_owned),
+            base_url: base_url.map(str::to_owned),
+            key: key.map(|name| Given::Variable(name.to_owned())),
+            fallback: Vec::new(),
+            prices: None,
+            rules: Vec::new(),
+        }
+    }
+
     fn make(
         &self,
         name: &str,

@@ -20,6 +20,11 @@ impl Secret {
         Self(text.into())
     }
 
+    /// Whether it only stands for a secret, as it is shown.
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.0 == HIDDEN
+    }
+
     /// The text.
     pub(crate) fn reveal(&self) -> &str {
         &self.0

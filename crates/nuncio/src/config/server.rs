@@ -69,6 +69,9 @@ pub(crate) struct ServerConfig {
     /// The agent that is also served at `/`; the first one if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) default_agent: Option<String>,
+    /// Whether administrators may add agents that start programs, or read files and variables of
+    /// this machine, while the server runs.
+    pub(crate) admin_host_access: bool,
 }
 
 impl Default for ServerConfig {
@@ -98,6 +101,7 @@ impl Default for ServerConfig {
             requests_per_second: 0,
             request_burst: 100,
             default_agent: None,
+            admin_host_access: false,
         }
     }
 }

@@ -685,7 +685,13 @@ fn a_dump_is_a_configuration_that_says_the_same() {
 
 #[test]
 fn the_examples_are_accepted() {
-    for example in ["tck", "damaged-order", "interop", "process-agent/nuncio"] {
+    for example in [
+        "tck",
+        "damaged-order",
+        "interop",
+        "process-agent/nuncio",
+        "flows",
+    ] {
         let path = format!(
             "{}/../../examples/{example}.toml",
             env!("CARGO_MANIFEST_DIR")
@@ -699,7 +705,8 @@ fn the_examples_are_accepted() {
         for agent in loaded.config.agents() {
             let agent = agent.build(&workshop(&[])).unwrap();
             let direct = agent.info().answers_directly;
-            let may = !["damaged-order", "process-agent/nuncio"].contains(&example);
+            let tasks_only = ["damaged-order", "process-agent/nuncio", "flows"];
+            let may = !tasks_only.contains(&example);
             assert_eq!(direct, may, "{example}");
         }
     }
@@ -710,12 +717,17 @@ fn workshop(environment: &[(&str, &str)]) -> Workshop {
     let allowed = "127.0.0.0/8".parse().unwrap();
     let policy = nuncio_egress::EgressPolicy::default().allowing(allowed);
     let variables = environment.iter();
+    let store = std::sync::Arc::new(nuncio_store::MemoryStore::default());
+    let surroundings = nuncio_engine::Environment::system([7; 32]);
+    let engine =
+        nuncio_engine::Engine::new(store, surroundings, nuncio_engine::Settings::default());
     Workshop {
         environment: variables
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect(),
         egress: nuncio_egress::Egress::new(policy).unwrap(),
         models: super::Models::new(),
+        agents: engine.directory(),
     }
 }
 
@@ -833,6 +845,124 @@ fn an_http_agent_is_checked() {
         assert_eq!(found[0].0, key, "{lines}");
         assert!(found[0].1.contains(message), "{lines}: {found:?}");
     }
+}
+
+const ECHO: &str = "[[agents]]\nid = \"b\"\nkind = \"echo\"";
+
+#[test]
+fn a_flow_is_checked() {
+    for (lines, key, message) in [
+        ("kind = \"sequence\"", "agents[0].members", "nobody to ask"),
+        (
+            "kind = \"sequence\"\nmembers = [\"x\"]",
+            "agents[0].members[0]",
+            "there is no agent \"x\"",
+        ),
+        (
+            "kind = \"sequence\"\nmembers = [\"a\"]",
+            "agents[0].members[0]",
+            "made of itself",
+        ),
+        (
+            "kind = \"sequence\"\nmembers = [\"b\"]\njoin = \"all\"",
+            "agents[0].join",
+            "kind sequence has no join",
+        ),
+        (
+            "kind = \"sequence\"\nmembers = [\"b\"]\nemit = \"some\"",
+            "agents[0].emit",
+            "unknown value",
+        ),
+        (
+            "kind = \"parallel\"\nmembers = [\"b\"]\njoin = 2",
+            "agents[0].join",
+            "out of range",
+        ),
+        (
+            "kind = \"parallel\"\nmembers = [\"b\"]\njoin = \"some\"",
+            "agents[0].join",
+            "unknown value",
+        ),
+        (
+            "kind = \"parallel\"\nmembers = [\"b\"]\njoin = -1",
+            "agents[0].join",
+            "out of range",
+        ),
+        (
+            "kind = \"parallel\"\nmembers = [\"b\"]\nconcurrency = 0",
+            "agents[0].concurrency",
+            "out of range",
+        ),
+        (
+            "kind = \"repeat\"\nmembers = [\"b\"]\nuntil = {}",
+            "agents[0].until",
+            "no condition",
+        ),
+        (
+            "kind = \"repeat\"\nmembers = [\"b\"]\nlimit = 0",
+            "agents[0].limit",
+            "out of range",
+        ),
+        ("kind = \"route\"", "agents[0].routes", "nothing chooses"),
+        (
+            "kind = \"route\"\nrouter = \"b\"",
+            "agents[0].members",
+            "nobody to choose",
+        ),
+        (
+            "kind = \"route\"\nrouter = \"b\"\nroutes = [{ agent = \"b\" }]",
+            "agents[0].routes",
+            "either rules",
+        ),
+        (
+            "kind = \"route\"\nroutes = [{ agent = \"x\" }]",
+            "agents[0].routes[0].agent",
+            "no agent \"x\"",
+        ),
+        (
+            "kind = \"route\"\nroutes = [{ agent = \"b\" }, { agent = \"b\", when = { turn = 1 } }]",
+            "agents[0].routes[0]",
+            "never taken",
+        ),
+        ("kind = \"graph\"", "agents[0].nodes", "needs nodes"),
+        (
+            "kind = \"graph\"\nnodes = { n = \"b\" }",
+            "agents[0].start",
+            "must be a node",
+        ),
+        (
+            "kind = \"graph\"\nnodes = { n = \"b\" }\nstart = \"n\"\nedges = [{ from = \"n\", to = \"m\" }]",
+            "agents[0].edges[0].to",
+            "no node \"m\"",
+        ),
+        (
+            "kind = \"graph\"\nnodes = { n = \"b\" }\nstart = \"n\"\nedges = [{ from = \"n\", to = \"end\" }, { from = \"n\", to = \"n\" }]",
+            "agents[0].edges[1]",
+            "never taken",
+        ),
+        (
+            "kind = \"graph\"\nnodes = { end = \"b\" }\nstart = \"end\"",
+            "agents[0].nodes",
+            "cannot be the name",
+        ),
+    ] {
+        let found = faults_of_agent(&format!("{lines}\n{ECHO}"));
+        assert_eq!(found.len(), 1, "{lines}: {found:?}");
+        assert_eq!(found[0].0, key, "{lines}");
+        assert!(found[0].1.contains(message), "{lines}: {found:?}");
+    }
+}
+
+#[test]
+fn flows_that_are_made_of_each_other_are_refused() {
+    let found = faults_of_agent(
+        "kind = \"sequence\"\nmembers = [\"b\"]\n\
+         [[agents]]\nid = \"b\"\nkind = \"route\"\nrouter = \"c\"\nmembers = [\"a\"]\n\
+         [[agents]]\nid = \"c\"\nkind = \"echo\"",
+    );
+    let keys: Vec<_> = found.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(keys, ["agents[0].members[0]", "agents[1].members[0]"]);
+    assert!(found[0].1.contains("by way of b"), "{found:?}");
 }
 
 #[test]

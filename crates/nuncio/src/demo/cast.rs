@@ -64,7 +64,10 @@ async fn look_up_order(_: ToolCx, Order { order }: Order) -> Result<Json<Found>,
     }
 }
 
-async fn order_replacement(_: ToolCx, Order { order }: Order) -> Result<Json<Replacement>, ToolError> {
+async fn order_replacement(
+    _: ToolCx,
+    Order { order }: Order,
+) -> Result<Json<Replacement>, ToolError> {
     Ok(Json(Replacement {
         order,
         replacement: "ORD-1043",
@@ -75,7 +78,9 @@ async fn order_replacement(_: ToolCx, Order { order }: Order) -> Result<Json<Rep
 
 /// Takes until somebody says stop.
 async fn inspect_warehouse(cx: ToolCx, _: Order) -> Result<String, ToolError> {
-    cx.status("walking through the warehouse").await.map_err(ToolError::internal)?;
+    cx.status("walking through the warehouse")
+        .await
+        .map_err(ToolError::internal)?;
     cx.cancellation().cancelled().await;
     Err(ToolError::new("the inspection was called off"))
 }
@@ -88,11 +93,13 @@ impl Cast {
             return Ok(Self { model: None });
         };
         let key = format!("{}_API_KEY", provider.to_uppercase());
-        let config = ModelConfig::of(provider, arguments.model.as_deref(), arguments.base_url.as_deref())
-            .with_key_from(around.variable(&key).map(|_| key.as_str()));
+        let key = around.variable(&key).map(|_| key.as_str());
+        let (model, place) = (arguments.model.as_deref(), arguments.base_url.as_deref());
+        let config = ModelConfig::of(provider, model, place, key);
         let models = BTreeMap::from([("demo".to_owned(), config)]);
         let model = chain(&models, "demo", &around.environment, &egress()?);
-        let model = model.map_err(|why| Failure::usage(format!("failed to reach a model: {why}")))?;
+        let model =
+            model.map_err(|why| Failure::usage(format!("failed to reach a model: {why}")))?;
         Ok(Self { model: Some(model) })
     }
 
@@ -101,7 +108,11 @@ impl Cast {
         self.model.is_none()
     }
 
-    fn speaking(&self, agent: nuncio_runtime::ModelAgentBuilder, script: &str) -> Outcome<Arc<dyn Agent>> {
+    fn speaking(
+        &self,
+        agent: nuncio_runtime::ModelAgentBuilder,
+        script: &str,
+    ) -> Outcome<Arc<dyn Agent>> {
         let agent = match &self.model {
             Some(model) => agent.model(model.clone()),
             None => {
@@ -116,13 +127,27 @@ impl Cast {
     /// The agent that knows the orders.
     pub(super) fn fulfilment(&self) -> Outcome<Arc<dyn Agent>> {
         let agent = ModelAgent::builder("fulfilment")
-            .info(info("fulfilment", "Fulfilment", "Knows orders, and replaces what has arrived damaged."))
+            .info(info(
+                "fulfilment",
+                "Fulfilment",
+                "Knows orders, and replaces what has arrived damaged.",
+            ))
             .instructions(FULFILMENT)
-            .tool(FnTool::new("look_up_order", "Tells what an order is.", look_up_order).read_only())
-            .tool(FnTool::new("order_replacement", "Sends a replacement for an order.", order_replacement))
             .tool(
-                FnTool::new("inspect_warehouse", "Inspects the warehouse for an order.", inspect_warehouse)
-                    .timeout(std::time::Duration::from_secs(600)),
+                FnTool::new("look_up_order", "Tells what an order is.", look_up_order).read_only(),
+            )
+            .tool(FnTool::new(
+                "order_replacement",
+                "Sends a replacement for an order.",
+                order_replacement,
+            ))
+            .tool(
+                FnTool::new(
+                    "inspect_warehouse",
+                    "Inspects the warehouse for an order.",
+                    inspect_warehouse,
+                )
+                .timeout(std::time::Duration::from_secs(600)),
             )
             .ask_user();
         self.speaking(agent, include_str!("fulfilment.json"))
@@ -130,7 +155,11 @@ impl Cast {
 
     /// The agent that speaks with customers, and with the other one at `url`.
     pub(super) fn support(&self, url: &str) -> Outcome<Arc<dyn Agent>> {
-        let other = info("fulfilment", "Fulfilment", "Knows orders, and replaces what has arrived damaged.");
+        let other = info(
+            "fulfilment",
+            "Fulfilment",
+            "Knows orders, and replaces what has arrived damaged.",
+        );
         let remote = RemoteAgent::new(other, ClientBuilder::new(egress()?), url);
         let agent = ModelAgent::builder("support")
             .info(info("support", "Support", "Helps with orders."))

@@ -66,7 +66,13 @@ fn draw(all: &[(&str, Node)], service: &str, node: &Node, depth: usize, text: &m
         Some(why) => format!("  failed: {why}"),
         None => String::new(),
     };
-    let _ = writeln!(text, "{:indent$}{} [{service}]{failed}", "", node.name, indent = depth * 2);
+    let _ = writeln!(
+        text,
+        "{:indent$}{} [{service}]{failed}",
+        "",
+        node.name,
+        indent = depth * 2
+    );
     for (service, below) in all {
         if below.parent.as_ref() == Some(&node.id) {
             draw(all, service, below, depth + 1, text);

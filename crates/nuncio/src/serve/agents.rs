@@ -11,14 +11,14 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use http::{Method, StatusCode};
-use nuncio_engine::{Agent, Engine};
+use nuncio_engine::{Agent, Engine, TextSealer};
 use nuncio_protocol::{A2aError, AgentId, ErrorKind, FieldViolation};
 use nuncio_server::{AdminReply, AdminRequest, Endpoint, Switchboard};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use super::{failed, secrets};
-use crate::config::{AgentConfig, Config, Workshop, check_agent};
+use crate::config::{AgentConfig, Config, Workshop, check_agent, check_members};
 use crate::outcome::{Failure, Outcome};
 
 /// The agents, changeable one at a time.
@@ -27,6 +27,7 @@ pub(super) struct Agents {
     switchboard: Arc<Switchboard>,
     config: Config,
     workshop: Workshop,
+    sealer: TextSealer,
     /// Where added agents are kept; nowhere if nothing is kept.
     folder: Option<PathBuf>,
     known: Mutex<BTreeMap<String, Known>>,
@@ -54,6 +55,7 @@ impl Agents {
         config: &Config,
         engine: &Engine,
         workshop: Workshop,
+        sealer: TextSealer,
         kept: bool,
         own: Vec<Arc<dyn Agent>>,
     ) -> Outcome<Arc<Self>> {
@@ -63,6 +65,7 @@ impl Agents {
             switchboard: Arc::new(Switchboard::new()),
             config: config.clone(),
             workshop,
+            sealer,
             folder: kept.then(|| config.server.data.join("agents")),
             known: Mutex::default(),
         });
@@ -170,10 +173,14 @@ impl Agents {
                 continue;
             }
             let bytes = fs::read(&path).map_err(|error| unreadable(&path, &error))?;
-            agents.push(serde_json::from_slice(&bytes).map_err(|error| {
-                Failure::internal(format!("failed to read {}: {error}", path.display()))
+            let failure = |why: String| {
+                Failure::internal(format!("failed to read {}: {why}", path.display()))
                     .hint("move the file away to start without this agent")
-            })?);
+            };
+            let agent = serde_json::from_slice::<AgentConfig>(&bytes);
+            let mut agent = agent.map_err(|error| failure(error.to_string()))?;
+            agent.open(&self.sealer).map_err(failure)?;
+            agents.push(agent);
         }
         Ok(agents)
     }
@@ -184,7 +191,7 @@ impl Agents {
             return Ok(());
         };
         secrets::make_private_folder(folder)?;
-        let text = json!(agent).to_string();
+        let text = json!(agent.sealed(&self.sealer)).to_string();
         secrets::make(&file(folder, &agent.id), text.as_bytes())?;
         fs::File::open(folder)?.sync_all()
     }
@@ -239,16 +246,9 @@ impl Agents {
     }
 
     /// Adds an agent; one that was added before is replaced if `replace` says so.
-    async fn put(&self, agent: AgentConfig, replace: bool) -> Result<AdminReply, A2aError> {
-        let faults = check_agent(&agent);
-        if !faults.is_empty() {
-            let violations = faults.into_iter().map(|fault| FieldViolation {
-                field: fault.path,
-                description: format!("{} ({})", fault.message, fault.hint),
-            });
-            return Err(A2aError::invalid_fields(violations.collect()));
-        }
+    async fn put(&self, mut agent: AgentConfig, replace: bool) -> Result<AdminReply, A2aError> {
         let mut known = self.known.lock().await;
+        self.check(&mut agent, &known)?;
         let before = known.get(&agent.id);
         if let Some(before) = before {
             if !before.added {
@@ -286,6 +286,31 @@ impl Agents {
         Ok(good(status, shown))
     }
 
+    /// Checks an agent that comes over the wire, by itself and among the others.
+    fn check(
+        &self,
+        agent: &mut AgentConfig,
+        known: &BTreeMap<String, Known>,
+    ) -> Result<(), A2aError> {
+        let before = known.get(&agent.id).map(|known| &known.config);
+        let mut faults = match self.config.server.admin_host_access {
+            true => Vec::new(),
+            false => agent.reaches_for(),
+        };
+        faults.extend(agent.keep_hidden(before).err().into_iter().flatten());
+        faults.extend(check_agent(agent));
+        let find = |id: &str| known.get(id).map(|known| &known.config);
+        faults.extend(check_members(agent, find));
+        if faults.is_empty() {
+            return Ok(());
+        }
+        let violations = faults.into_iter().map(|fault| FieldViolation {
+            field: fault.path,
+            description: format!("{} ({})", fault.message, fault.hint),
+        });
+        Err(A2aError::invalid_fields(violations.collect()))
+    }
+
     /// Undoes a change that could not be kept.
     fn serve_as_before(&self, id: &str, before: Option<&Known>) {
         let undone = before.map(|before| self.serve(&before.config));
@@ -303,6 +328,14 @@ impl Agents {
                 id,
                 "is in the configuration file; remove it there",
             ));
+        }
+        let needs_it = |other: &&Known| other.config.members().iter().any(|(_, m)| m == id);
+        if let Some(flow) = known.values().find(needs_it) {
+            let why = format!(
+                "is a member of agent {}; change that one first",
+                flow.config.id
+            );
+            return Ok(conflict(id, &why));
         }
         self.forget(id).map_err(|error| unkept(&error))?;
         self.switchboard.remove(&id.into());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nuncio_egress::Egress;
 use nuncio_engine::{
-    Agent, Deliverer, Engine, Environment, RandomIds, SystemClock, WebhookSigning,
+    Agent, Deliverer, Engine, Environment, RandomIds, SystemClock, TextSealer, WebhookSigning,
 };
 use nuncio_protocol::SpanSink;
 use nuncio_server::{RateLimit, ReadinessCheck, Server, Settings};
@@ -79,7 +79,9 @@ impl Assembly {
         let webhook_keys = signing.signer.public_keys();
         let deliverer = deliverer(config, &engine, signing)?;
         let kept = config.store_url() != "memory:";
-        let hosted = Agents::start(config, &engine, workshop(config, around)?, kept, own)?;
+        let workshop = workshop(config, around, &engine)?;
+        let sealer = TextSealer::new(&token_key);
+        let hosted = Agents::start(config, &engine, workshop, sealer, kept, own)?;
         let administration = Administrators::new(Arc::clone(&hosted), engine.webhooks());
         let mut server_settings = settings(config)?;
         server_settings.webhook_keys = webhook_keys;
@@ -163,7 +165,7 @@ async fn maintain(engine: Engine, shutdown: CancellationToken) {
     tokio::join!(maintained, take_up(&engine, &shutdown));
 }
 
-fn workshop(config: &Config, around: &Surroundings) -> Outcome<Workshop> {
+fn workshop(config: &Config, around: &Surroundings, engine: &Engine) -> Outcome<Workshop> {
     let egress = Egress::new(config.outbound.policy()).map_err(|error| {
         Failure::internal(format!("failed to prepare calling services: {error}"))
     })?;
@@ -171,6 +173,7 @@ fn workshop(config: &Config, around: &Surroundings) -> Outcome<Workshop> {
         environment: around.environment.clone(),
         egress,
         models: config.models.clone(),
+        agents: engine.directory(),
     })
 }
 

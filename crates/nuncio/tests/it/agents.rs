@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::fake::Fake;
 use crate::support::{Exchange, Server, exchange};
 
 const ADMIN: &str = "admin-secret";
@@ -230,4 +231,102 @@ fn mistakes_name_their_field_and_change_nothing() {
     }
     let listed = ask(&server, ADMIN, "GET", "/admin/v1/agents", &Value::Null).json();
     assert_eq!(listed["agents"].as_array().unwrap().len(), 1);
+}
+
+/// A flow is added with its members, and holds them while it is there.
+#[test]
+fn flows_come_and_go_with_their_members() {
+    let server = Server::configured(&config());
+    let add = |agent: Value| ask(&server, ADMIN, "POST", "/admin/v1/agents", &agent);
+    let flow = |members: Value| json!({"id": "flow", "kind": "sequence", "members": members});
+    let refused = add(flow(json!(["ghost"])));
+    assert_eq!(refused.status, 400, "{refused:?}");
+    assert!(refused.body.contains("members[0]"), "{refused:?}");
+    let member = json!({"id": "member", "kind": "echo"});
+    assert_eq!(add(member).status, 201);
+    assert_eq!(add(flow(json!(["fixed", "member"]))).status, 201);
+    assert_eq!(send(&server, "flow"), 200);
+    let circle = json!({"kind": "sequence", "members": ["flow"]});
+    let circle = ask(&server, ADMIN, "PUT", "/admin/v1/agents/member", &circle);
+    assert_eq!(circle.status, 400, "{circle:?}");
+    let remove = |id: &str| {
+        let path = format!("/admin/v1/agents/{id}");
+        ask(&server, ADMIN, "DELETE", &path, &Value::Null)
+    };
+    let held = remove("member");
+    assert_eq!(held.status, 409, "{held:?}");
+    assert!(held.body.contains("member of agent flow"), "{held:?}");
+    assert_eq!(remove("flow").status, 200);
+    assert_eq!(remove("member").status, 200);
+}
+
+/// Secrets are taken, used after a restart, and neither shown nor found in files.
+#[test]
+fn secrets_of_added_agents_are_not_read_back() {
+    let service = Fake::bare(|_| {
+        let body = json!({"type": "done"}).to_string();
+        ("200 OK", "application/json", body)
+    });
+    let outbound = "[outbound]\nallow_networks = [\"127.0.0.1\"]\n";
+    let server = Server::configured(&format!("{outbound}{}", config()));
+    let agent = json!({
+        "id": "s", "kind": "http", "url": service.url, "bearer": "s3cret-1",
+        "headers": {"X-Key": "s3cret-2"},
+    });
+    let path = "/admin/v1/agents/s";
+    let added = ask(&server, ADMIN, "POST", "/admin/v1/agents", &agent);
+    assert_eq!(added.status, 201, "{added:?}");
+    let got = ask(&server, ADMIN, "GET", path, &Value::Null);
+    let listed = ask(&server, ADMIN, "GET", "/admin/v1/agents", &Value::Null);
+    for answer in [&added, &got, &listed] {
+        assert!(!answer.body.contains("s3cret"), "{answer:?}");
+    }
+    // What was read can be written back, changed elsewhere.
+    let mut changed = got.json()["config"].clone();
+    assert_eq!(changed["bearer"], "***");
+    changed["description"] = json!("Changed.");
+    let put = ask(&server, ADMIN, "PUT", path, &changed);
+    assert_eq!(put.status, 200, "{put:?}");
+    // But the secret goes nowhere else.
+    changed["url"] = json!(format!("{}/elsewhere", service.url));
+    let led_away = ask(&server, ADMIN, "PUT", path, &changed);
+    assert_eq!(led_away.status, 400, "{led_away:?}");
+
+    let folder = server.crash();
+    let kept = folder.path().join("nuncio-data/agents/s.json");
+    let kept = std::fs::read_to_string(kept).unwrap();
+    assert!(
+        kept.contains("Changed.") && !kept.contains("s3cret"),
+        "{kept}"
+    );
+    let path = folder.path().join("nuncio.toml");
+    let server = Server::start_in(folder, &["--config".as_ref(), path.as_os_str()]);
+    assert_eq!(send(&server, "s"), 200);
+    let asked = service.requests().pop().unwrap();
+    assert_eq!(asked.header("authorization"), Some("Bearer s3cret-1"));
+    assert_eq!(asked.header("x-key"), Some("s3cret-2"));
+}
+
+/// Who may add agents may not thereby run programs and read files, unless the file says so.
+#[test]
+fn administrators_reach_the_machine_only_if_allowed() {
+    let program = json!({"id": "p", "kind": "process", "command": ["sh", "-c", "echo '{\"type\":\"done\"}'"]});
+    let reader =
+        json!({"id": "r", "kind": "http", "url": "http://h/", "bearer": {"file": "/etc/passwd"}});
+    let server = Server::configured(&config());
+    let add =
+        |server: &Server, agent: &Value| ask(server, ADMIN, "POST", "/admin/v1/agents", agent);
+    for (agent, field) in [(&program, "kind"), (&reader, "bearer")] {
+        let refused = add(&server, agent);
+        assert_eq!(refused.status, 400, "{refused:?}");
+        assert!(
+            refused.body.contains("server.admin_host_access"),
+            "{refused:?}"
+        );
+        assert!(refused.body.contains(field), "{refused:?}");
+    }
+    let allowing = format!("[server]\nadmin_host_access = true\n{}", config());
+    let server = Server::configured(&allowing);
+    assert_eq!(add(&server, &program).status, 201);
+    assert_eq!(send(&server, "p"), 200);
 }

@@ -1,9 +1,11 @@
 //! Agents of several kinds, from a configuration to an answer over the wire.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::fake::{Fake, Request};
-use crate::support::{Exchange, Server, exchange};
+use crate::support::{Exchange, Server, example, exchange, until};
 
 fn message(text: &str) -> Value {
     json!({"messageId": text, "role": "ROLE_USER", "parts": [{"text": text}]})
@@ -40,6 +42,33 @@ fn a_program_answers_as_configured() {
         let texts = task["artifacts"][0]["parts"].to_string();
         assert!(texts.contains("cba") && texts.contains("ed"), "{task}");
     }
+}
+
+/// A program that is kept does not outlive the server, also when it does not listen.
+#[test]
+fn no_program_outlives_its_server() {
+    let program = "import json, os, signal, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for line in sys.stdin:
+    task = json.loads(line)['task']
+    for event in {'type': 'text', 'delta': str(os.getpid())}, {'type': 'done'}:
+        print(json.dumps(event | {'task': task}), flush=True)
+while True: signal.pause()
+";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kept.py");
+    std::fs::write(&path, program).unwrap();
+    let mut server = Server::configured(&format!(
+        "[[agents]]\nid = \"kept\"\nkind = \"process\"\nmode = \"persistent\"\n\
+         command = [\"python3\", \"{}\"]\n",
+        path.display()
+    ));
+    let task = send(&server, "kept", "x");
+    let process = std::path::Path::new("/proc").join(texts(&task).concat());
+    assert!(process.exists(), "{task}");
+    server.signal("TERM");
+    assert_eq!(server.ends_within(Duration::from_secs(60)), 0);
+    until(|| !process.exists());
 }
 
 /// The answer of a service in all tests here.
@@ -111,4 +140,48 @@ fn br_164_br_150_a_service_sees_allowed_headers_only() {
         assert!(!all("idempotency-key")[0].contains("theirs"), "{path}");
     }
     assert_eq!(service.requests().len(), routes.len());
+}
+
+/// The text of all artifacts of a task.
+fn texts(task: &Value) -> Vec<String> {
+    let artifacts = task["artifacts"].as_array().into_iter().flatten();
+    let text = |artifact: &Value| artifact["parts"][0]["text"].as_str().unwrap().to_owned();
+    artifacts.map(text).collect()
+}
+
+#[test]
+fn flows_are_played_as_configured() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = example("flows");
+    let server = Server::start_in(folder, &["--config", &config]);
+    for (agent, given) in [
+        (
+            "letter",
+            vec!["[kind] Dear reader, x", "[true] Dear reader, x"],
+        ),
+        ("polish", vec!["[kind] Dear reader, x"]),
+        (
+            "review",
+            vec!["[true] [kind] Dear reader, [kind] Dear reader, x"],
+        ),
+        (
+            "desk",
+            vec!["[kind] Dear reader, x", "[true] Dear reader, x"],
+        ),
+    ] {
+        assert_eq!(texts(&send(&server, agent, "x")), given, "{agent}");
+    }
+    let task = send(&server, "desk", "my bill");
+    assert_eq!(
+        task["status"]["state"], "TASK_STATE_INPUT_REQUIRED",
+        "{task}"
+    );
+    assert_eq!(task["status"]["message"]["parts"][0]["text"], "Which bill?");
+    // The member that asked gets the answer, after a crash too.
+    let server = Server::start_in(server.crash(), &["--config", &config]);
+    let mut answer = message("7");
+    answer["taskId"] = task["id"].clone();
+    let body = json!({"message": answer}).to_string();
+    let answered = post(&server, "/agents/desk/message:send", &[], &body).json();
+    assert_eq!(texts(&answered["task"]), ["Bill 7 is paid."], "{answered}");
 }

@@ -21,6 +21,8 @@ pub(crate) enum Given {
     Variable(String),
     /// A file that holds nothing else; white space at its ends does not count.
     File(PathBuf),
+    /// Sealed by this server for a file of its own.
+    Sealed(String),
 }
 
 impl Given {
@@ -38,6 +40,7 @@ impl Given {
             Self::File(path) => std::fs::read_to_string(path)
                 .map(|text| text.trim().to_owned())
                 .map_err(|error| format!("failed to read {}: {error}", path.display())),
+            Self::Sealed(_) => Err("a sealed secret has not been opened".to_owned()),
         }
     }
 }
@@ -48,6 +51,7 @@ impl Serialize for Given {
             Self::Text(secret) => return secret.serialize(serializer),
             Self::Variable(name) => ("env", Cow::from(name)),
             Self::File(path) => ("file", path.to_string_lossy()),
+            Self::Sealed(text) => ("sealed", Cow::from(text)),
         };
         let mut map = serializer.serialize_map(Some(1))?;
         map.serialize_entry(key, &value)?;
@@ -81,6 +85,7 @@ impl<'de> Visitor<'de> for GivenVisitor {
         let given = match key.as_str() {
             "env" => Given::Variable(map.next_value()?),
             "file" => Given::File(map.next_value()?),
+            "sealed" => Given::Sealed(map.next_value()?),
             other => return Err(A::Error::unknown_field(other, &["env", "file"])),
         };
         match map.next_key::<String>()? {

@@ -23,9 +23,19 @@ pub(crate) enum AgentKind {
     A2a,
     /// A language model, with instructions and tools.
     Model,
+    /// Asks other agents, one after another.
+    Sequence,
+    /// Asks other agents at the same time.
+    Parallel,
+    /// Asks other agents again and again.
+    Repeat,
+    /// Asks one of several agents.
+    Route,
+    /// Asks other agents along the edges of a graph.
+    Graph,
 }
 
-use AgentKind::{A2a, Http, Model, Process, Script};
+use AgentKind::{A2a, Graph, Http, Model, Parallel, Process, Repeat, Route, Script, Sequence};
 
 /// The settings that not every kind has.
 const SETTINGS: &[(&str, &[AgentKind])] = &[
@@ -40,7 +50,10 @@ const SETTINGS: &[(&str, &[AgentKind])] = &[
     ("url", &[Http, A2a]),
     ("headers", &[Http, A2a]),
     ("bearer", &[Http, A2a]),
-    ("forward_headers", &[Http]),
+    (
+        "forward_headers",
+        &[Http, Sequence, Parallel, Repeat, Route, Graph],
+    ),
     ("timeout_seconds", &[Http, A2a]),
     ("idle_seconds", &[Http]),
     ("retries", &[Http]),
@@ -54,6 +67,18 @@ const SETTINGS: &[(&str, &[AgentKind])] = &[
     ("params", &[Model]),
     ("budgets", &[Model]),
     ("output_schema", &[Model]),
+    ("members", &[Sequence, Parallel, Repeat, Route]),
+    ("emit", &[Sequence]),
+    ("join", &[Parallel]),
+    ("concurrency", &[Parallel]),
+    ("until", &[Repeat]),
+    ("limit", &[Repeat, Graph]),
+    ("at_limit", &[Repeat]),
+    ("routes", &[Route]),
+    ("router", &[Route]),
+    ("nodes", &[Graph]),
+    ("edges", &[Graph]),
+    ("start", &[Graph]),
 ];
 
 impl AgentKind {

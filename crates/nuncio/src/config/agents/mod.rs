@@ -1,27 +1,32 @@
 //! `[[agents]]`: agents without code, one module for each kind that has much to say.
 
 mod a2a;
+mod flow;
+mod flow_check;
 mod given;
 mod http;
 mod kind;
 mod model;
 mod process;
+mod secrets;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use nuncio_egress::Egress;
-use nuncio_engine::{Agent, AgentInfo};
+use nuncio_engine::{Agent, AgentInfo, Directory};
 use nuncio_protocol::{
     AgentCard, AgentExtension, AgentProvider, AgentSkill, SecurityRequirement, StringList, Version,
 };
 use nuncio_runtime::model::ModelParams;
-use nuncio_runtime::{Budgets, EchoAgent, Rule, ScriptAgent};
+use nuncio_runtime::{Budgets, EchoAgent, Rule, ScriptAgent, When};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::a2a::{BindingName, WaitingName};
+pub(crate) use self::flow::{AtLimit, EdgeConfig, EmitName, JoinName, RouteConfig};
+pub(crate) use self::flow_check::check_members;
 pub(crate) use self::given::Given;
 pub(crate) use self::kind::AgentKind;
 pub(crate) use self::process::ProcessModeName;
@@ -37,6 +42,8 @@ pub(crate) struct Workshop {
     pub(crate) egress: Egress,
     /// The models that agents may speak with.
     pub(crate) models: Models,
+    /// Where flows find their members.
+    pub(crate) agents: Directory,
 }
 
 /// One agent.
@@ -178,6 +185,43 @@ pub(crate) struct AgentConfig {
     /// The JSON Schema of its answers, which are then data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) output_schema: Option<serde_json::Value>,
+    /// The agents of a flow by their ids, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) members: Vec<String>,
+    /// Whose artifacts a sequence gives; those of the last member if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) emit: Option<EmitName>,
+    /// How many members of a parallel flow must be done; all if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) join: Option<JoinName>,
+    /// How many members of a parallel flow work at once; 8 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) concurrency: Option<usize>,
+    /// What the last member's words must be like to end a repetition; `{"done": true}` as data
+    /// always ends it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) until: Option<When>,
+    /// Rounds of a repetition, or visits of a node of a graph; 10 if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) limit: Option<usize>,
+    /// What happens after the last round; the task fails if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) at_limit: Option<AtLimit>,
+    /// Whom a route chooses; the first whose rule fits the message.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) routes: Vec<RouteConfig>,
+    /// The agent that names one of the members.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) router: Option<String>,
+    /// The nodes of a graph, each with its agent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) nodes: BTreeMap<String, String>,
+    /// The edges of a graph; the first that fits is taken.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) edges: Vec<EdgeConfig>,
+    /// Where a graph begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) start: Option<String>,
 }
 
 /// Who runs an agent.
@@ -313,6 +357,18 @@ impl AgentConfig {
             params: None,
             budgets: None,
             output_schema: None,
+            members: Vec::new(),
+            emit: None,
+            join: None,
+            concurrency: None,
+            until: None,
+            limit: None,
+            at_limit: None,
+            routes: Vec::new(),
+            router: None,
+            nodes: BTreeMap::new(),
+            edges: Vec::new(),
+            start: None,
         }
     }
 
@@ -347,12 +403,18 @@ impl AgentConfig {
             AgentKind::Http => self.build_http(workshop),
             AgentKind::A2a => self.build_a2a(workshop),
             AgentKind::Model => self.build_model(workshop),
+            AgentKind::Sequence
+            | AgentKind::Parallel
+            | AgentKind::Repeat
+            | AgentKind::Route
+            | AgentKind::Graph => Ok(self.build_flow(workshop)),
         }
     }
 
     /// Finds what is wrong with the settings of its kind.
     pub(super) fn check_kind(&self, path: &str, found: &mut Found) {
         self.check_placement(path, found);
+        self.check_secrets(path, found);
         match self.kind {
             AgentKind::Echo => {}
             AgentKind::Script => {
@@ -365,6 +427,11 @@ impl AgentConfig {
             AgentKind::Http => self.check_http(path, found),
             AgentKind::A2a => self.check_a2a(path, found),
             AgentKind::Model => self.check_model(path, found),
+            AgentKind::Sequence
+            | AgentKind::Parallel
+            | AgentKind::Repeat
+            | AgentKind::Route
+            | AgentKind::Graph => self.check_flow(path, found),
         }
     }
 
