@@ -13,6 +13,7 @@ mod request;
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use futures_core::Stream;
 
@@ -41,4 +42,14 @@ pub trait Model: Send + Sync {
     /// # Errors
     /// [`ModelError`].
     fn generate(&self, request: ModelRequest) -> ModelFuture<'_, ModelStream>;
+}
+
+impl<M: Model + ?Sized> Model for Arc<M> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn generate(&self, request: ModelRequest) -> ModelFuture<'_, ModelStream> {
+        (**self).generate(request)
+    }
 }

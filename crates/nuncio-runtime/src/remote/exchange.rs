@@ -8,6 +8,7 @@ use nuncio_protocol::{
     EventStream, GetTaskRequest, Message, Part, SendMessageConfiguration, SendMessageRequest,
     SendMessageResponse, StreamResponse, Task, TaskId, TaskState,
 };
+use tokio::runtime::Handle;
 use tokio::time::{Duration, Instant};
 
 use super::agent::{RemoteError, RemoteSettings, Waiting};
@@ -81,10 +82,7 @@ impl<'a> Exchange<'a> {
             heard = self.converse(&input) => Some(heard),
         };
         match heard {
-            None | Some(Err(Break::Ended)) => {
-                self.cancel();
-                Ok(Outcome::Done)
-            }
+            None | Some(Err(Break::Ended)) => Ok(Outcome::Done),
             Some(Err(Break::Refused(error))) => Err(self.refused(error)),
             Some(Ok(())) => {
                 let kept = |error| RemoteError::NotKept(self.agent.clone(), error);
@@ -271,7 +269,7 @@ impl<'a> Exchange<'a> {
 
     /// Tells the agent there that nobody wants its task any more; not waited for.
     fn cancel(&self) {
-        let Some(open) = self.state.open.clone() else {
+        let (Some(open), Ok(runtime)) = (self.state.open.clone(), Handle::try_current()) else {
             return;
         };
         let (client, agent) = (self.client.clone(), self.agent.clone());
@@ -279,7 +277,7 @@ impl<'a> Exchange<'a> {
         call.timeout = Some(CANCEL_LIMIT);
         let mut request = CancelTaskRequest::new(open);
         request.metadata = self.cx.cancel_metadata();
-        tokio::spawn(async move {
+        runtime.spawn(async move {
             if let Err(error) = client.cancel_task(call, request).await
                 && error.kind != ErrorKind::TaskNotCancelable
             {
@@ -289,11 +287,12 @@ impl<'a> Exchange<'a> {
     }
 
     /// What the end of the task there means for the run here.
-    fn outcome(self) -> Result<Outcome, RemoteError> {
-        if let Some(message) = self.said.filter(|_| self.task.id.is_empty()) {
+    fn outcome(&mut self) -> Result<Outcome, RemoteError> {
+        let said = self.said.take().filter(|_| self.task.id.is_empty());
+        if let Some(message) = said {
             return Ok(Outcome::Reply(self.cx.message(message.parts)));
         }
-        let status = self.task.status;
+        let status = std::mem::take(&mut self.task.status);
         let said = status.message.map(|message| message.parts);
         let reason = |said: Option<Vec<Part>>| {
             let text = said.map(|parts| Message::agent("", parts).text());
@@ -322,6 +321,15 @@ impl<'a> Exchange<'a> {
                 agent,
                 error: no_answer(),
             }),
+        }
+    }
+}
+
+/// Whoever is canceled may drop what it waits for at once.
+impl Drop for Exchange<'_> {
+    fn drop(&mut self) {
+        if self.cx.cancellation().is_cancelled() {
+            self.cancel();
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use nuncio_client::ClientBuilder;
 use nuncio_egress::{Egress, EgressPolicy};
 use nuncio_engine::{Agent, Engine, Environment, HostedAgent, RandomIds, Settings, SystemClock};
-use nuncio_protocol::{AgentService as _, Binding, SpanSink, Task, Version};
+use nuncio_protocol::{AgentService as _, Binding, ListTasksRequest, SpanSink, Task, Version};
 use nuncio_runtime::RemoteAgent;
 use nuncio_server::{Authenticator, Endpoint, Server, Switchboard};
 use nuncio_store::{MemoryStore, Store};
@@ -87,6 +87,13 @@ impl Site {
             .agent
             .send_message(nuncio_testkit::call("alice"), asked);
         nuncio_testkit::sent_task(sent.await.unwrap())
+    }
+
+    /// The tasks of those who call over the network.
+    pub(crate) async fn tasks(&self) -> Vec<Task> {
+        let caller = nuncio_testkit::call("anonymous");
+        let listed = self.agent.list_tasks(caller, ListTasksRequest::default());
+        listed.await.unwrap().tasks
     }
 
     /// The agent as one that is called over the network.

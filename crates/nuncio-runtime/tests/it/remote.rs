@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use nuncio_engine::{Agent, AgentError, AgentInfo, Input, Outcome, Pause, RunCx, agent_fn};
 use nuncio_protocol::{
-    AgentService as _, Artifact, Binding, CancelTaskRequest, ListTasksRequest, Message, Part, Task,
-    TaskState, Version,
+    AgentService as _, Artifact, Binding, CancelTaskRequest, Message, Part, TaskState, Version,
 };
 use nuncio_runtime::{RemoteAgent, RemoteSettings, Waiting};
 use nuncio_store::{SqliteOptions, SqliteStore, Store};
@@ -112,20 +111,8 @@ async fn a_question_passes_through_and_the_answer_finds_its_task() {
             seen[1].task_id.is_some(),
             "{way}: the answer names the open task"
         );
-        assert_eq!(of(&site).await.len(), 1, "{way}");
+        assert_eq!(site.tasks().await.len(), 1, "{way}");
     }
-}
-
-async fn of(site: &Site) -> Vec<Task> {
-    let caller = nuncio_protocol::Call::new(nuncio_protocol::Caller {
-        id: "anonymous".into(),
-        workspace: "default".into(),
-    });
-    let listed = site
-        .agent
-        .list_tasks(caller, ListTasksRequest::default())
-        .await;
-    listed.unwrap().tasks
 }
 
 /// GEN-09, BR-013: the next task of a conversation is in the conversation there too, names the task
@@ -146,7 +133,7 @@ async fn br_013_a_conversation_here_is_one_there() {
     for (id, context) in [("m1", "c1"), ("m2", "c1"), ("m3", "c2")] {
         assert_eq!(ask(id, context).await.status.state, TaskState::Completed);
     }
-    let tasks = of(&site).await;
+    let tasks = site.tasks().await;
     let ended = |n: usize| tasks[tasks.len() - 1 - n].clone();
     assert_eq!(ended(0).context_id, ended(1).context_id);
     assert_ne!(ended(0).context_id, ended(2).context_id);
@@ -223,7 +210,7 @@ async fn a_cancel_reaches_the_remote_task() {
     let (bed, _) = Bed::of(site.remote("remote").await);
     let task = bed.start("m1", "go").await;
     until(async || {
-        of(&site)
+        site.tasks()
             .await
             .iter()
             .any(|task| task.status.state == TaskState::Working)
@@ -232,7 +219,7 @@ async fn a_cancel_reaches_the_remote_task() {
     let request = CancelTaskRequest::new(task.id.clone());
     let canceled = bed.agent.cancel_task(call("alice"), request).await.unwrap();
     assert_eq!(canceled.status.state, TaskState::Canceled);
-    until(async || of(&site).await[0].status.state == TaskState::Canceled).await;
+    until(async || site.tasks().await[0].status.state == TaskState::Canceled).await;
 }
 
 /// BR-185: after a crash here the run goes on with the task there, whose end arrives.
@@ -291,7 +278,7 @@ async fn br_185_after_a_restart_the_remote_task_is_still_ours() {
         .unwrap();
     assert_eq!(canceled.status.state, TaskState::Canceled);
     until(async || {
-        of(&site)
+        site.tasks()
             .await
             .iter()
             .any(|task| task.status.state == TaskState::Canceled)

@@ -20,7 +20,7 @@ use crate::surroundings::Surroundings;
 /// What the agents are made of.
 pub(super) struct Cast {
     /// The model that was named, if one was.
-    model: Option<ModelChain>,
+    model: Option<Arc<ModelChain>>,
 }
 
 const SUPPORT: &str = "You are the support of a shop. A customer writes about an order. Ask the agent \
@@ -100,7 +100,9 @@ impl Cast {
         let model = chain(&models, "demo", &around.environment, &egress()?);
         let model =
             model.map_err(|why| Failure::usage(format!("failed to reach a model: {why}")))?;
-        Ok(Self { model: Some(model) })
+        Ok(Self {
+            model: Some(Arc::new(model)),
+        })
     }
 
     /// Whether the words are those of a script.
@@ -114,7 +116,7 @@ impl Cast {
         script: &str,
     ) -> Outcome<Arc<dyn Agent>> {
         let agent = match &self.model {
-            Some(model) => agent.model(model.clone()),
+            Some(model) => agent.model(Arc::clone(model)),
             None => {
                 let rules = serde_json::from_str(script).map_err(unplayable)?;
                 let model = FakeModel::new("scripted", rules);

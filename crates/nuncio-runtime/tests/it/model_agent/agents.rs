@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use super::hosted;
-use crate::network::{Site, client};
+use crate::network::{Site, client, until};
 use crate::support::{Hosted, fake, said, texts};
 
 /// Asks its one tool, and says what that gave.
@@ -97,6 +97,29 @@ async fn what_an_agent_asks_pauses_the_agent_that_called_it() {
         );
         assert_eq!(done.artifacts.len(), 1);
     }
+}
+
+/// A cancel of the task reaches the agent that a model's agent is waiting for, elsewhere.
+#[tokio::test]
+async fn a_cancel_reaches_an_agent_that_was_called_as_a_tool() {
+    let slow = agent_fn(
+        AgentInfo::new("slow", "Slow", "Takes its time."),
+        async |cx: RunCx, _| {
+            cx.status("walking").await?;
+            cx.cancellation().cancelled().await;
+            Ok(())
+        },
+    );
+    let site = Site::of(slow).await;
+    let remote = Arc::new(site.remote("slow").await);
+    let hosted = hosted(parent(asks("slow"), AgentTool::new(remote)));
+    let task = hosted.begin("go").await;
+    until(async || said(&hosted.get(&task.id).await) == "walking").await;
+    assert_eq!(
+        hosted.cancel(&task.id).await.status.state,
+        TaskState::Canceled
+    );
+    until(async || site.tasks().await[0].status.state == TaskState::Canceled).await;
 }
 
 /// What fails is told to the model, and the task goes on.
