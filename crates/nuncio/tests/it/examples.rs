@@ -69,7 +69,9 @@ fn hello_is_an_agent_in_three_lines() {
 #[test]
 fn streaming_says_word_by_word() {
     let reader = Example::start("streaming", &[]);
-    let said = reader.send(&["one two three", "-o", "json"]).exits(0);
+    let said = reader
+        .send(&["one two three", "-o", "json", "--stream"])
+        .exits(0);
     let pieces = said.out.matches("artifactUpdate").count();
     assert!(pieces >= 3, "{}", said.out);
 }
@@ -80,7 +82,7 @@ fn ask_goes_on_after_a_restart() {
     let booking = Example::start("ask", &[]);
     let asked = booking.send(&["a table at eight"]);
     assert!(asked.out.contains("For how many?"), "{}", asked.out);
-    let task = asked.field("Task");
+    let task = asked.field("Task ID");
     let Example {
         folder, process, ..
     } = booking;
@@ -114,7 +116,7 @@ fn delegation_passes_questions_on() {
     let asked = desk.send(&["a table at nine"]);
     assert!(asked.out.contains("For how many?"), "{}", asked.out);
     let done = desk
-        .send(&["--task-id", &asked.field("Task"), "two"])
+        .send(&["--task-id", &asked.field("Task ID"), "two"])
         .exits(0);
     assert!(
         done.out.contains("Booked: a table at nine, for two."),

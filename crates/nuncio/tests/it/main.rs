@@ -16,6 +16,7 @@ mod database;
 mod db;
 mod debug;
 mod deliveries;
+mod demo;
 mod doctor;
 mod drain;
 mod errors;
