@@ -88,6 +88,15 @@ impl McpTransport {
         }
     }
 
+    /// The same program, in this working directory.
+    #[must_use]
+    pub fn in_folder(mut self, place: Option<PathBuf>) -> Self {
+        if let Self::Stdio { folder, .. } = &mut self {
+            *folder = place;
+        }
+        self
+    }
+
     /// A service at this place.
     pub fn http(url: Url, headers: HeaderMap, egress: Egress) -> Self {
         Self::Http {

@@ -34,6 +34,7 @@ impl Default for RetryPolicy {
 /// A model is asked again after an error that [may pass](ModelError::is_transient), and the next one
 /// is asked after that or after a refused credential. Only before the first piece of an answer: what
 /// has been seen is not taken back.
+#[derive(Clone)]
 pub struct ModelChain {
     models: Vec<Arc<dyn Model>>,
     policy: RetryPolicy,

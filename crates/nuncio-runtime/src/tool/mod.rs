@@ -1,10 +1,11 @@
 //! Tools: what a model may call.
 //!
 //! A [`Tool`] is a function with a schema. [`FnTool`] makes one of a Rust closure, [`AskUser`] is the
-//! one that asks, [`AgentTool`] is another agent. A [`ToolSource`] lists tools for each run. Which are called, and whether somebody
-//! must approve first, is the model agent's business.
+//! one that asks, [`AgentTool`] is another agent. A [`ToolSource`] lists tools for each run. Which are
+//! called, and whether somebody must approve first, is the model agent's business.
 
 mod agent;
+mod agents;
 mod ask;
 mod call;
 mod function;
@@ -23,6 +24,7 @@ use nuncio_engine::RunCx;
 use serde_json::Value;
 
 pub use agent::AgentTool;
+pub use agents::AgentTools;
 pub use ask::AskUser;
 pub use call::ToolCx;
 pub use function::FnTool;

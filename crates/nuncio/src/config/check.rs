@@ -26,6 +26,7 @@ pub(crate) fn check(config: &Config, insecure: bool) -> (Vec<Fault>, Vec<String>
     found.auth(config);
     found.log(config);
     found.models(config);
+    found.mcp(config);
     found.agents(config);
     found.exposure(config, insecure);
     (found.faults, found.warnings)

@@ -9,6 +9,7 @@ mod check;
 mod dump;
 mod engine;
 mod load;
+mod mcp;
 mod models;
 mod origin;
 mod outbound;
@@ -68,6 +69,9 @@ pub(crate) struct Config {
     /// The models that agents speak with, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) models: Models,
+    /// MCP servers whose tools models may call, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) mcp: mcp::McpServers,
     /// The agents; an echo agent if there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) agents: Vec<AgentConfig>,

@@ -727,6 +727,7 @@ fn workshop(environment: &[(&str, &str)]) -> Workshop {
             .collect(),
         egress: nuncio_egress::Egress::new(policy).unwrap(),
         models: super::Models::new(),
+        mcp: Default::default(),
         agents: engine.directory(),
     }
 }
@@ -1152,4 +1153,74 @@ fn a_model_in_a_network_that_is_not_allowed_is_refused() {
     workshop.models = loaded.config.models.clone();
     let why = loaded.config.agents[0].build(&workshop).err().unwrap();
     assert!(why.contains("outbound.allow_networks"), "{why}");
+}
+
+#[test]
+fn mcp_servers_are_checked() {
+    for (server, mcp, key, message) in [
+        ("", "time", "mcp.time", "neither"),
+        (
+            "command = [\"x\"]\nurl = \"http://a\"",
+            "time",
+            "mcp.time",
+            "both",
+        ),
+        ("command = [\"\"]", "time", "mcp.time.command", "no program"),
+        ("url = \"ftp://a\"", "time", "mcp.time.url", "not an http"),
+        (
+            "command = [\"x\"]\nbearer = \"t\"",
+            "time",
+            "mcp.time.bearer",
+            "a program has no",
+        ),
+        (
+            "url = \"http://a\"\nenv = { A = \"b\" }",
+            "time",
+            "mcp.time.env",
+            "a service has no",
+        ),
+        (
+            "url = \"http://a\"\nheaders = { Host = \"b\" }",
+            "time",
+            "mcp.time.headers",
+            "belongs to",
+        ),
+        (
+            "command = [\"x\"]\ntimeout_seconds = 0",
+            "time",
+            "mcp.time.timeout_seconds",
+            "out of range",
+        ),
+        (
+            "command = [\"x\"]",
+            "clock",
+            "agents[0].mcp[0]",
+            "there are: time",
+        ),
+        (
+            "command = [\"x\"]\nsecret = 1",
+            "time",
+            "mcp.time.secret",
+            "unknown",
+        ),
+    ] {
+        let text = format!(
+            "[models.main]\nprovider = \"openai\"\n[mcp.time]\n{server}\n\
+             [[agents]]\nid = \"a\"\nkind = \"model\"\nmodel = \"main\"\nmcp = [\"{mcp}\"]\n"
+        );
+        let refusals = load_text(&text, &[]).unwrap_err().0;
+        assert_eq!(refusals.len(), 1, "{server}: {refusals:?}");
+        assert_eq!(refusals[0].key, key, "{server}");
+        assert!(refusals[0].message.contains(message), "{refusals:?}");
+    }
+}
+
+#[test]
+fn secrets_of_mcp_servers_are_not_shown() {
+    let text = "[mcp.a]\nurl = \"http://a/\"\nbearer = \"s3cret\"\nheaders = { X-Key = \"s3cret\" }\n\
+        [mcp.b]\ncommand = [\"x\"]\nenv = { KEY = \"s3cret\" }\n";
+    let loaded = load_text(text, &[]).unwrap();
+    assert!(
+        !dump(&loaded).contains("s3cret") && !format!("{:?}", loaded.config).contains("s3cret")
+    );
 }

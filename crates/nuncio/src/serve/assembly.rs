@@ -173,6 +173,7 @@ fn workshop(config: &Config, around: &Surroundings, engine: &Engine) -> Outcome<
         environment: around.environment.clone(),
         egress,
         models: config.models.clone(),
+        mcp: config.mcp.clone(),
         agents: engine.directory(),
     })
 }

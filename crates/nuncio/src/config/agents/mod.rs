@@ -29,8 +29,9 @@ pub(crate) use self::flow::{AtLimit, EdgeConfig, EmitName, JoinName, RouteConfig
 pub(crate) use self::flow_check::check_members;
 pub(crate) use self::given::Given;
 pub(crate) use self::kind::AgentKind;
-pub(crate) use self::process::ProcessModeName;
+pub(crate) use self::process::{INHERITED, ProcessModeName};
 use super::check::Found;
+use super::mcp::McpServers;
 use super::models::Models;
 
 /// What agents are made with, besides what the configuration says of them.
@@ -42,7 +43,9 @@ pub(crate) struct Workshop {
     pub(crate) egress: Egress,
     /// The models that agents may speak with.
     pub(crate) models: Models,
-    /// Where flows find their members.
+    /// The MCP servers whose tools they may call.
+    pub(crate) mcp: McpServers,
+    /// Where flows find their members, and models the agents they ask.
     pub(crate) agents: Directory,
 }
 
@@ -185,7 +188,10 @@ pub(crate) struct AgentConfig {
     /// The JSON Schema of its answers, which are then data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) output_schema: Option<serde_json::Value>,
-    /// The agents of a flow by their ids, in order.
+    /// The MCP servers whose tools a model may call: names of `[mcp]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) mcp: Vec<String>,
+    /// The agents of a flow by their ids, in order; those that a model may ask as it calls tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) members: Vec<String>,
     /// Whose artifacts a sequence gives; those of the last member if absent.
@@ -357,6 +363,7 @@ impl AgentConfig {
             params: None,
             budgets: None,
             output_schema: None,
+            mcp: Vec::new(),
             members: Vec::new(),
             emit: None,
             join: None,

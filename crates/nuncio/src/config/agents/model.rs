@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use nuncio_engine::Agent;
 use nuncio_runtime::ModelAgent;
+use nuncio_runtime::tool::AgentTools;
 
 use super::{AgentConfig, Workshop};
 use crate::config::check::Found;
-use crate::config::models;
+use crate::config::{mcp, models};
 
 impl AgentConfig {
     pub(super) fn build_model(&self, workshop: &Workshop) -> Result<Arc<dyn Agent>, String> {
@@ -40,6 +41,15 @@ impl AgentConfig {
         }
         if let Some(prices) = workshop.models.get(name).and_then(|model| model.prices) {
             builder = builder.prices(prices);
+        }
+        if !self.members.is_empty() {
+            let members = self.members.iter().map(|id| id.as_str().into()).collect();
+            let tools = AgentTools::new(workshop.agents.clone(), members);
+            builder = builder.source(Arc::new(tools));
+        }
+        for name in &self.mcp {
+            let server = mcp::server(&workshop.mcp, name, &workshop.environment, &workshop.egress)?;
+            builder = builder.source(Arc::new(server));
         }
         let agent = builder.build().map_err(|error| error.to_string())?;
         Ok(Arc::new(agent))

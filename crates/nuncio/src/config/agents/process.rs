@@ -22,7 +22,7 @@ pub(crate) enum ProcessModeName {
 }
 
 /// Variables of the server that every program gets.
-const INHERITED: [&str; 3] = ["PATH", "HOME", "LANG"];
+pub(crate) const INHERITED: [&str; 3] = ["PATH", "HOME", "LANG"];
 
 impl AgentConfig {
     pub(super) fn build_process(&self, workshop: &Workshop) -> Result<Arc<dyn Agent>, String> {
