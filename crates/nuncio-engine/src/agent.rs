@@ -7,8 +7,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use nuncio_protocol::{
-    AgentCapabilities, AgentCard, AgentExtension, AgentId, AgentProvider, AgentSkill,
-    ForwardedHeaders, Message, Metadata, Task, TaskId,
+    A2aError, AgentCapabilities, AgentCard, AgentExtension, AgentId, AgentProvider, AgentSkill,
+    Caller, ForwardedHeaders, Message, Metadata, Task, TaskId,
 };
 use serde_json::Value;
 
@@ -25,6 +25,19 @@ pub type RunFuture<'a> = Pin<Box<dyn Future<Output = Result<Outcome, AgentError>
 pub trait Agent: Send + Sync {
     /// Who it is; its card is made from this.
     fn info(&self) -> &AgentInfo;
+
+    /// Refuses what it can never answer, before anything of it is stored; what it takes is answered.
+    ///
+    /// # Errors
+    /// The error that the caller gets, which names the field.
+    fn check(
+        &self,
+        _caller: &Caller,
+        _message: &Message,
+        _metadata: Option<&Metadata>,
+    ) -> Result<(), A2aError> {
+        Ok(())
+    }
 
     /// Answers one message.
     fn run<'a>(&'a self, cx: &'a RunCx, input: Input) -> RunFuture<'a>;

@@ -123,6 +123,8 @@ impl HostedAgent {
             .ok_or_else(|| A2aError::invalid_field("message", "is required"))?;
         Chain::read(request.metadata.as_ref(), self.core.settings.max_depth)
             .check(&scope.agent, &self.core.environment.token_key)?;
+        self.agent
+            .check(&call.caller, &message, request.metadata.as_ref())?;
         let configuration = request.configuration.unwrap_or_default();
         let webhook = configuration
             .task_push_notification_config

@@ -6,13 +6,16 @@ use std::sync::Arc;
 #[cfg(doc)]
 use nuncio_engine::RunCx;
 use nuncio_engine::{AgentInfo, SystemClock};
-use nuncio_protocol::{AgentId, AgentSkill, Clock};
+use nuncio_protocol::{AgentExtension, AgentId, AgentSkill, Clock};
 use serde_json::Value;
 
 use super::instructions::Instructions;
+use super::otherwise::Offered;
 use super::structured::OutputSchema;
 use super::{Budgets, ModelAgent, Prices};
+use crate::FindAgent;
 use crate::model::{Model, ModelParams};
+use crate::overrides::{OVERRIDES, OverridePolicy};
 use crate::tool::{AskUser, ReadyTool, Tool, ToolSource};
 
 /// Why an agent could not be made.
@@ -44,6 +47,7 @@ pub struct ModelAgentBuilder {
     budgets: Budgets,
     prices: Option<Prices>,
     clock: Arc<dyn Clock>,
+    offered: Offered,
 }
 
 impl fmt::Debug for ModelAgentBuilder {
@@ -85,6 +89,7 @@ impl ModelAgent {
             budgets: Budgets::default(),
             prices: None,
             clock: Arc::new(SystemClock),
+            offered: Offered::default(),
         }
     }
 }
@@ -186,6 +191,28 @@ impl ModelAgentBuilder {
         self
     }
 
+    /// What callers may change for one request, in its metadata; nothing otherwise.
+    #[must_use]
+    pub fn overrides(mut self, policy: OverridePolicy) -> Self {
+        self.offered.policy = policy;
+        self
+    }
+
+    /// A model that callers may choose by this name, if [`overrides`](Self::overrides) says so.
+    #[must_use]
+    pub fn other_model(mut self, name: impl Into<String>, model: impl Model + 'static) -> Self {
+        self.offered.models.insert(name.into(), Arc::new(model));
+        self
+    }
+
+    /// Where agents are found that callers may put in the place of sub-agents, if
+    /// [`overrides`](Self::overrides) says so.
+    #[must_use]
+    pub fn other_agents(mut self, agents: impl FindAgent + 'static) -> Self {
+        self.offered.agents = Some(Arc::new(agents));
+        self
+    }
+
     /// The clock of `{date}` and `{time}`, instead of the machine's.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
@@ -212,6 +239,10 @@ impl ModelAgentBuilder {
             }
             tools.push(tool);
         }
+        let mut extension = AgentExtension::default();
+        extension.uri = OVERRIDES.to_owned();
+        extension.description = Some("What a caller wants otherwise for one request.".to_owned());
+        info.extensions.push(extension);
         let output = self.output.map(OutputSchema::new).transpose();
         let output = output.map_err(BuildError::OutputSchema)?;
         let json = "application/json".to_owned();
@@ -230,6 +261,7 @@ impl ModelAgentBuilder {
             budgets: self.budgets,
             prices: self.prices,
             clock: self.clock,
+            offered: self.offered,
         })
     }
 }

@@ -57,7 +57,7 @@ impl Exchange<'_> {
     async fn summarise(&mut self, older: &[Entry]) -> Result<String, ModelError> {
         let mut request = ModelRequest::text(transcript(older));
         request.system = Some(TASK.to_owned());
-        let mut answer = self.agent.model.generate(request).await?;
+        let mut answer = self.with.model.generate(request).await?;
         let mut text = String::new();
         while let Some(chunk) = answer.next().await {
             match chunk? {

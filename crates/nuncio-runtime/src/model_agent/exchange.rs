@@ -12,6 +12,7 @@ use super::answer::Answer;
 use super::approval::{Decision, decision};
 use super::budget::{Used, shown};
 use super::conversation::{Conversation, Entry, turns};
+use super::otherwise::Otherwise;
 use super::past::Past;
 use super::pending::{Answering, Asked, Left, Pending};
 use super::skill::{Wish, wish};
@@ -31,6 +32,8 @@ pub(super) struct Exchange<'a> {
     pub(super) used: Used,
     /// What a call that the caller asked for has given.
     pub(super) direct: Vec<Part>,
+    /// What the message is answered with.
+    pub(super) with: Otherwise,
     system: String,
     answer: Answer<'a>,
     /// Whether the model has been told that its answer does not fit.
@@ -83,9 +86,14 @@ impl<'a> Exchange<'a> {
         }
         let run = repeated.then_some(left.run.as_str());
         let (past, written) = Past::load(cx, run).await?;
+        let with = Otherwise::of(agent, input)?;
         Ok(Self {
-            system: system(agent, cx, &past).await?,
-            tools: tools(agent, cx).await,
+            system: match &with.prompt {
+                Some(prompt) => prompt.clone(),
+                None => system(agent, cx, &past).await?,
+            },
+            tools: with.tools(agent, tools(agent, cx).await)?,
+            with,
             answer: Answer::new(cx, answering),
             used: Used::default(),
             direct: Vec::new(),
@@ -171,7 +179,7 @@ impl<'a> Exchange<'a> {
                 }
                 self.push_results();
             }
-            if let Some(why) = self.used.exceeds(&self.agent.budgets) {
+            if let Some(why) = self.used.exceeds(&self.with.budgets) {
                 return Err(AgentError::new(why));
             }
             self.compact(false).await;
@@ -232,7 +240,7 @@ impl<'a> Exchange<'a> {
     }
 
     fn model_span(&self) -> Span {
-        let name = self.agent.model.name();
+        let name = self.with.model.name();
         let span = self.cx.span(SpanKind::Model, format!("chat {name}"));
         span.set("gen_ai.operation.name", "chat");
         span.set("gen_ai.request.model", name);
@@ -245,7 +253,7 @@ impl<'a> Exchange<'a> {
 
     async fn hear_to_the_end(&mut self, span: &Span) -> Result<Reply, Unheard> {
         let request = self.request();
-        let mut stream = self.agent.model.generate(request).await?;
+        let mut stream = self.with.model.generate(request).await?;
         let mut reply = Reply::default();
         while let Some(chunk) = stream.next().await {
             match chunk? {
@@ -286,7 +294,7 @@ impl<'a> Exchange<'a> {
                 .output
                 .as_ref()
                 .map(|output| output.schema.clone()),
-            params: self.agent.params.clone(),
+            params: self.with.params.clone(),
         }
     }
 

@@ -14,6 +14,7 @@ mod conversation;
 mod exchange;
 mod file;
 mod instructions;
+mod otherwise;
 mod past;
 mod pending;
 mod skill;
@@ -23,7 +24,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use nuncio_engine::{Agent, AgentInfo, Input, Outcome, RunCx, RunFuture};
-use nuncio_protocol::Clock;
+use nuncio_protocol::{A2aError, Caller, Clock, Message, Metadata};
 
 use crate::model::{Model, ModelParams};
 use crate::tool::{ReadyTool, ToolSource};
@@ -33,6 +34,7 @@ pub use builder::{BuildError, ModelAgentBuilder};
 
 use exchange::Exchange;
 use instructions::Instructions;
+use otherwise::Offered;
 use structured::OutputSchema;
 
 /// An agent that a model speaks for.
@@ -49,6 +51,7 @@ pub struct ModelAgent {
     budgets: Budgets,
     prices: Option<Prices>,
     clock: Arc<dyn Clock>,
+    offered: Offered,
 }
 
 impl fmt::Debug for ModelAgent {
@@ -64,6 +67,15 @@ impl fmt::Debug for ModelAgent {
 impl Agent for ModelAgent {
     fn info(&self) -> &AgentInfo {
         &self.info
+    }
+
+    fn check(
+        &self,
+        caller: &Caller,
+        _: &Message,
+        metadata: Option<&Metadata>,
+    ) -> Result<(), A2aError> {
+        self.check_overrides(caller.id.as_str(), metadata)
     }
 
     fn run<'a>(&'a self, cx: &'a RunCx, input: Input) -> RunFuture<'a> {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use nuncio_engine::{Agent, AgentInfo, Engine, Environment, HostedAgent, Settings};
 use nuncio_protocol::{
-    AgentService as _, Call, CancelTaskRequest, ContextId, GetTaskRequest, Message, Part, Result,
-    SendMessageConfiguration, SendMessageRequest, SendMessageResponse, StreamResponse,
-    SubscribeToTaskRequest, Task, TaskId,
+    AgentService as _, Call, CancelTaskRequest, ContextId, GetTaskRequest, ListTasksRequest,
+    Message, Part, Result, SendMessageConfiguration, SendMessageRequest, SendMessageResponse,
+    StreamResponse, SubscribeToTaskRequest, Task, TaskId,
 };
 use nuncio_runtime::model::{FakeModel, FakeRule};
 use nuncio_runtime::{Rule, ScriptAgent};
@@ -75,6 +75,21 @@ impl Hosted {
         self.agent
             .send_message(Call::client(), SendMessageRequest::new(message))
             .await
+    }
+
+    /// Sends a request and gives the task as it rests.
+    pub(crate) async fn request(&self, request: SendMessageRequest) -> Result<Task> {
+        match self.agent.send_message(Call::client(), request).await? {
+            SendMessageResponse::Task(task) => Ok(task),
+            other => panic!("no task: {other:?}"),
+        }
+    }
+
+    /// All tasks.
+    pub(crate) async fn tasks(&self) -> Vec<Task> {
+        let request = ListTasksRequest::default();
+        let listed = self.agent.list_tasks(Call::client(), request).await;
+        listed.unwrap().tasks
     }
 
     /// Sends a text and gives the task as it rests.

@@ -4,6 +4,7 @@ mod agents;
 mod approval;
 mod budget;
 mod conversation;
+mod otherwise;
 mod pause;
 mod skill;
 mod structured;

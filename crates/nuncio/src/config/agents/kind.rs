@@ -67,6 +67,7 @@ const SETTINGS: &[(&str, &[AgentKind])] = &[
     ("params", &[Model]),
     ("budgets", &[Model]),
     ("output_schema", &[Model]),
+    ("overrides", &[Model]),
     ("members", &[Sequence, Parallel, Repeat, Route, Model]),
     ("mcp", &[Model]),
     ("emit", &[Sequence]),

@@ -20,6 +20,7 @@ use nuncio_protocol::{
     AgentCard, AgentExtension, AgentProvider, AgentSkill, SecurityRequirement, StringList, Version,
 };
 use nuncio_runtime::model::ModelParams;
+use nuncio_runtime::overrides::OverridePolicy;
 use nuncio_runtime::{Budgets, EchoAgent, Rule, ScriptAgent, When};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -188,6 +189,9 @@ pub(crate) struct AgentConfig {
     /// The JSON Schema of its answers, which are then data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) output_schema: Option<serde_json::Value>,
+    /// What callers of a model agent may change for one request; nothing if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) overrides: Option<OverridePolicy>,
     /// The MCP servers whose tools a model may call: names of `[mcp]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) mcp: Vec<String>,
@@ -363,6 +367,7 @@ impl AgentConfig {
             params: None,
             budgets: None,
             output_schema: None,
+            overrides: None,
             mcp: Vec::new(),
             members: Vec::new(),
             emit: None,

@@ -42,6 +42,20 @@ impl AgentConfig {
         if let Some(prices) = workshop.models.get(name).and_then(|model| model.prices) {
             builder = builder.prices(prices);
         }
+        if let Some(policy) = &self.overrides {
+            for other in &policy.models {
+                let model = models::chain(
+                    &workshop.models,
+                    other,
+                    &workshop.environment,
+                    &workshop.egress,
+                )?;
+                builder = builder.other_model(other, model);
+            }
+            builder = builder
+                .overrides(policy.clone())
+                .other_agents(workshop.agents.clone());
+        }
         if !self.members.is_empty() {
             let members = self.members.iter().map(|id| id.as_str().into()).collect();
             let tools = AgentTools::new(workshop.agents.clone(), members);
