@@ -7,6 +7,7 @@ mod given;
 mod http;
 mod kind;
 mod model;
+mod openai;
 mod process;
 mod secrets;
 
@@ -169,7 +170,8 @@ pub(crate) struct AgentConfig {
     /// How the tasks of a remote agent are waited for; by a stream if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) waiting: Option<WaitingName>,
-    /// The model that speaks for a model agent: a name of `[models]`.
+    /// The model that speaks for a model agent: a name of `[models]`. For an endpoint of its own, the
+    /// name there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
     /// Who the agent is and what it must do. `{agent.name}`, `{caller}`, `{date}` and others are
@@ -410,6 +412,7 @@ impl AgentConfig {
             AgentKind::Http => self.build_http(workshop),
             AgentKind::A2a => self.build_a2a(workshop),
             AgentKind::Model => self.build_model(workshop),
+            AgentKind::Openai => self.build_openai(workshop),
             AgentKind::Sequence
             | AgentKind::Parallel
             | AgentKind::Repeat
@@ -434,6 +437,7 @@ impl AgentConfig {
             AgentKind::Http => self.check_http(path, found),
             AgentKind::A2a => self.check_a2a(path, found),
             AgentKind::Model => self.check_model(path, found),
+            AgentKind::Openai => self.check_openai(path, found),
             AgentKind::Sequence
             | AgentKind::Parallel
             | AgentKind::Repeat
