@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::agents::Given;
+use super::agents::{AgentKind, Given};
 use super::check::Found;
 use super::{AgentConfig, Config};
 
@@ -220,7 +220,8 @@ impl Found {
     }
 
     fn model_of(&mut self, path: &str, agent: &AgentConfig, models: &Models) {
-        if let Some(name) = &agent.model
+        if agent.kind == AgentKind::Model
+            && let Some(name) = &agent.model
             && !models.contains_key(name)
         {
             let hint = "for example `[models.main]` with `provider` and `model`";

@@ -967,6 +967,35 @@ fn flows_that_are_made_of_each_other_are_refused() {
 }
 
 #[test]
+fn an_openai_agent_is_checked() {
+    let good = "url = \"http://h/v1\"\nmodel = \"m\"";
+    for (lines, key, message) in [
+        ("model = \"m\"", "agents[0].url", "is missing"),
+        ("url = \"http://h/v1\"", "agents[0].model", "which model"),
+        (
+            &format!("{good}\nretries = 101"),
+            "agents[0].retries",
+            "out of range",
+        ),
+        (
+            &format!("{good}\nparams = {{ temperature = 9.0 }}"),
+            "agents[0].params.temperature",
+            "out of range",
+        ),
+        (
+            &format!("{good}\nask_user = true"),
+            "agents[0].ask_user",
+            "kind openai has no ask_user",
+        ),
+    ] {
+        let found = faults_of_agent(&format!("kind = \"openai\"\n{lines}"));
+        assert_eq!(found.len(), 1, "{lines}: {found:?}");
+        assert_eq!(found[0].0, key, "{lines}");
+        assert!(found[0].1.contains(message), "{lines}: {found:?}");
+    }
+}
+
+#[test]
 fn an_http_agent_is_only_made_where_it_may_go() {
     let made = |url: &str, bearer: &str| {
         let text = format!(

@@ -185,3 +185,132 @@ fn flows_are_played_as_configured() {
     let answered = post(&server, "/agents/desk/message:send", &[], &body).json();
     assert_eq!(texts(&answered["task"]), ["Bill 7 is paid."], "{answered}");
 }
+
+/// A stream of chat completions, word by word.
+fn completion(words: &[&str]) -> crate::fake::Answer {
+    let chunk = |delta: Value, finish: Value, more: Value| {
+        let mut chunk = json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m",
+            "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]});
+        for (name, value) in more.as_object().into_iter().flatten() {
+            chunk[name] = value.clone();
+        }
+        format!("data: {chunk}\n\n")
+    };
+    let words = words
+        .iter()
+        .map(|word| chunk(json!({"content": word}), Value::Null, Value::Null));
+    let usage = json!({"usage": {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}});
+    let body: String = words
+        .chain([
+            chunk(json!({}), json!("stop"), usage),
+            "data: [DONE]\n\n".to_owned(),
+        ])
+        .collect();
+    ("200 OK", "text/event-stream", body)
+}
+
+fn openai_agent(url: &str, more: &str) -> String {
+    format!(
+        "[outbound]\nallow_networks = [\"127.0.0.1\"]\n\
+         [[agents]]\nid = \"o\"\nkind = \"openai\"\nurl = \"{url}/v1\"\nmodel = \"small\"\n\
+         bearer = \"s3cret\"\ninstructions = \"You are {{agent.name}}.\"\n{more}\n"
+    )
+}
+
+fn asked(service: &Fake) -> Vec<Value> {
+    let requests = service.requests().into_iter();
+    requests
+        .map(|request| serde_json::from_str(&request.body).unwrap())
+        .collect()
+}
+
+#[test]
+fn an_endpoint_of_openai_is_an_agent() {
+    let service = Fake::bare(|_| completion(&["Hel", "lo."]));
+    let server = Server::configured(&openai_agent(
+        &service.url,
+        "params = { temperature = 0.5 }\nname = \"Olga\"",
+    ));
+    let body = json!({"message": message("hi")}).to_string();
+    let streamed = post(&server, "/agents/o/message:stream", &[], &body).body;
+    let events: Vec<Value> = streamed
+        .lines()
+        .filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok())
+        .collect();
+    let pieces: Vec<_> = events
+        .iter()
+        .filter_map(|event| {
+            let update = event.get("artifactUpdate")?;
+            let text = update["artifact"]["parts"][0]["text"].as_str()?;
+            Some((text, update["append"].as_bool().unwrap_or(false)))
+        })
+        .filter(|(text, _)| !text.is_empty())
+        .collect();
+    assert_eq!(pieces, [("Hel", false), ("lo.", true)], "{streamed}");
+    assert!(streamed.contains("TASK_STATE_COMPLETED"), "{streamed}");
+    let usage = events.iter().find_map(|event| {
+        let metadata = &event["artifactUpdate"]["artifact"]["metadata"]["usage"];
+        metadata["outputTokens"].as_u64()
+    });
+    assert_eq!(usage, Some(2), "{streamed}");
+
+    // The second task of the conversation, with a picture.
+    let context = events.iter().find_map(|event| {
+        let context = &event["task"]["contextId"];
+        context.as_str().map(str::to_owned)
+    });
+    let mut second = message("and this?");
+    second["contextId"] = json!(context.unwrap());
+    let picture = json!({"raw": "iVBORw0KGgo=", "mediaType": "image/png", "filename": "p.png"});
+    second["parts"].as_array_mut().unwrap().push(picture);
+    let body = json!({"message": second}).to_string();
+    let answered = post(&server, "/agents/o/message:send", &[], &body);
+    assert_eq!(answered.status, 200, "{answered:?}");
+    let request = service.requests().pop().unwrap();
+    assert!(
+        request.line.starts_with("POST /v1/chat/completions "),
+        "{request:?}"
+    );
+    assert_eq!(request.header("authorization"), Some("Bearer s3cret"));
+    let last = asked(&service).pop().unwrap();
+    assert_eq!(
+        (&last["model"], &last["temperature"]),
+        (&json!("small"), &json!(0.5))
+    );
+    let roles: Vec<_> = last["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["role"].as_str().unwrap())
+        .collect();
+    assert_eq!(roles, ["system", "user", "assistant", "user"], "{last}");
+    let said = last["messages"].to_string();
+    assert!(said.contains("Hello.") && said.contains("hi"), "{said}");
+    assert!(
+        said.contains("image_url") && said.contains("iVBORw0KGgo="),
+        "{said}"
+    );
+}
+
+#[test]
+fn errors_of_an_endpoint_fail_the_task_without_its_address_and_key() {
+    for (status, tries) in [
+        ("401 Unauthorized", 1),
+        ("400 Bad Request", 1),
+        ("503 Service Unavailable", 2),
+    ] {
+        let service = Fake::bare(move |_| {
+            let error = json!({"error": {"message": "no s3cret here", "type": "x"}});
+            (status, "application/json", error.to_string())
+        });
+        let server = Server::configured(&openai_agent(&service.url, "retries = 1"));
+        let task = send(&server, "o", "hi");
+        assert_eq!(task["status"]["state"], "TASK_STATE_FAILED", "{task}");
+        let told = task["status"]["message"].to_string();
+        assert!(
+            !told.contains("s3cret") && !told.contains("127.0.0.1"),
+            "{told}"
+        );
+        assert_eq!(asked(&service).len(), tries, "{status}");
+    }
+}

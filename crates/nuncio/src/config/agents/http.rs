@@ -34,6 +34,10 @@ impl AgentConfig {
     pub(super) fn check_http(&self, path: &str, found: &mut Found) {
         self.check_address(path, "http://127.0.0.1:9000/ask", found);
         self.check_headers(path, found);
+        self.check_times(path, found);
+    }
+
+    pub(super) fn check_times(&self, path: &str, found: &mut Found) {
         let ranges = [
             ("timeout_seconds", self.timeout_seconds, 1..=86_400),
             ("idle_seconds", self.idle_seconds, 1..=86_400),

@@ -23,6 +23,8 @@ pub(crate) enum AgentKind {
     A2a,
     /// A language model, with instructions and tools.
     Model,
+    /// An endpoint that speaks OpenAI's chat completions.
+    Openai,
     /// Asks other agents, one after another.
     Sequence,
     /// Asks other agents at the same time.
@@ -35,7 +37,9 @@ pub(crate) enum AgentKind {
     Graph,
 }
 
-use AgentKind::{A2a, Graph, Http, Model, Parallel, Process, Repeat, Route, Script, Sequence};
+use AgentKind::{
+    A2a, Graph, Http, Model, Openai, Parallel, Process, Repeat, Route, Script, Sequence,
+};
 
 /// The settings that not every kind has.
 const SETTINGS: &[(&str, &[AgentKind])] = &[
@@ -47,25 +51,25 @@ const SETTINGS: &[(&str, &[AgentKind])] = &[
     ("max_processes", &[Process]),
     ("max_line_bytes", &[Process]),
     ("grace_seconds", &[Process]),
-    ("url", &[Http, A2a]),
+    ("url", &[Http, A2a, Openai]),
     ("headers", &[Http, A2a]),
-    ("bearer", &[Http, A2a]),
+    ("bearer", &[Http, A2a, Openai]),
     (
         "forward_headers",
         &[Http, Sequence, Parallel, Repeat, Route, Graph],
     ),
-    ("timeout_seconds", &[Http, A2a]),
-    ("idle_seconds", &[Http]),
-    ("retries", &[Http]),
+    ("timeout_seconds", &[Http, A2a, Openai]),
+    ("idle_seconds", &[Http, Openai]),
+    ("retries", &[Http, Openai]),
     ("card", &[A2a]),
     ("binding", &[A2a]),
     ("protocol", &[A2a]),
     ("waiting", &[A2a]),
-    ("model", &[Model]),
-    ("instructions", &[Model]),
+    ("model", &[Model, Openai]),
+    ("instructions", &[Model, Openai]),
     ("ask_user", &[Model]),
-    ("params", &[Model]),
-    ("budgets", &[Model]),
+    ("params", &[Model, Openai]),
+    ("budgets", &[Model, Openai]),
     ("output_schema", &[Model]),
     ("overrides", &[Model]),
     ("members", &[Sequence, Parallel, Repeat, Route, Model]),

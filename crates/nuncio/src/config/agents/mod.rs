@@ -7,6 +7,7 @@ mod given;
 mod http;
 mod kind;
 mod model;
+mod openai;
 mod process;
 mod secrets;
 
@@ -170,7 +171,8 @@ pub(crate) struct AgentConfig {
     /// How the tasks of a remote agent are waited for; by a stream if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) waiting: Option<WaitingName>,
-    /// The model that speaks for a model agent: a name of `[models]`.
+    /// The model that speaks for a model agent: a name of `[models]`. For an endpoint of its own, the
+    /// name there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
     /// Who the agent is and what it must do. `{agent.name}`, `{caller}`, `{date}` and others are
@@ -415,6 +417,7 @@ impl AgentConfig {
             AgentKind::Http => self.build_http(workshop),
             AgentKind::A2a => self.build_a2a(workshop),
             AgentKind::Model => self.build_model(workshop),
+            AgentKind::Openai => self.build_openai(workshop),
             AgentKind::Sequence
             | AgentKind::Parallel
             | AgentKind::Repeat
@@ -439,6 +442,7 @@ impl AgentConfig {
             AgentKind::Http => self.check_http(path, found),
             AgentKind::A2a => self.check_a2a(path, found),
             AgentKind::Model => self.check_model(path, found),
+            AgentKind::Openai => self.check_openai(path, found),
             AgentKind::Sequence
             | AgentKind::Parallel
             | AgentKind::Repeat

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use nuncio_engine::Agent;
-use nuncio_runtime::ModelAgent;
+use nuncio_runtime::model::ModelChain;
 use nuncio_runtime::tool::AgentTools;
+use nuncio_runtime::{ModelAgent, Prices};
 
 use super::{AgentConfig, Workshop};
 use crate::config::check::Found;
@@ -19,6 +20,17 @@ impl AgentConfig {
             &workshop.environment,
             &workshop.egress,
         )?;
+        let prices = workshop.models.get(name).and_then(|model| model.prices);
+        self.speaking(model, prices, workshop)
+    }
+
+    /// The agent that a model speaks for.
+    pub(super) fn speaking(
+        &self,
+        model: ModelChain,
+        prices: Option<Prices>,
+        workshop: &Workshop,
+    ) -> Result<Arc<dyn Agent>, String> {
         let mut builder = ModelAgent::builder(self.id.as_str());
         let mut plain = builder.info_so_far().clone();
         plain.name = self.name.clone().unwrap_or_else(|| self.id.clone());
@@ -39,7 +51,7 @@ impl AgentConfig {
         if let Some(schema) = &self.output_schema {
             builder = builder.output_schema(schema.clone());
         }
-        if let Some(prices) = workshop.models.get(name).and_then(|model| model.prices) {
+        if let Some(prices) = prices {
             builder = builder.prices(prices);
         }
         if let Some(policy) = &self.overrides {
@@ -74,6 +86,11 @@ impl AgentConfig {
             let hint = "for example `model = \"main\"`, with a table `[models.main]`";
             found.add(format!("{path}.model"), "the agent has no model", hint);
         }
+        self.check_speaking(path, found);
+    }
+
+    /// Finds what is wrong with how a model is to answer.
+    pub(super) fn check_speaking(&self, path: &str, found: &mut Found) {
         let params = self.params.iter();
         let numbers =
             params.flat_map(|p| [("temperature", p.temperature, 2.0), ("top_p", p.top_p, 1.0)]);
