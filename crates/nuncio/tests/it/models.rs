@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::{Server, exchange};
+use crate::support::{Server, exchange, nuncio, run};
 
 const SUPPORT: &str = r#"
 [models.demo]
@@ -63,4 +63,89 @@ fn br_174_a_question_outlives_a_kill() {
     assert_eq!(text, "A new one is on its way (photo.png).");
     let usage = &done["artifacts"].as_array().unwrap().last().unwrap()["metadata"]["usage"];
     assert!(usage["inputTokens"].as_u64() > Some(0), "{done}");
+}
+
+const DELEGATING: &str = r#"
+[models.boss]
+provider = "fake"
+rules = [
+    { when = { has_tool = "worker", turn = 1 }, reply = [{ tool = { name = "worker", arguments = { message = "do it" } } }] },
+    { when = { after_tool = "worker" }, reply = [{ text = "The worker says: {result}" }] },
+]
+
+[[agents]]
+id = "support"
+kind = "model"
+model = "boss"
+members = ["worker"]
+
+[[agents]]
+id = "worker"
+kind = "echo"
+"#;
+
+/// A model asks another agent of the server as it calls a tool.
+#[test]
+fn a_model_asks_another_agent() {
+    let server = Server::configured(DELEGATING);
+    let done = send(&server, "please", None);
+    assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED", "{done}");
+    let text = done["artifacts"][0]["parts"].to_string();
+    for piece in ["The ", "worker ", "says: ", "do ", "it"] {
+        assert!(text.contains(piece), "{text}");
+    }
+}
+
+/// Who would be asked by way of itself is refused before anything is served.
+#[test]
+fn br_172_agents_that_ask_each_other_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("nuncio.toml");
+    let circle = DELEGATING.replace(
+        "id = \"worker\"\nkind = \"echo\"",
+        "id = \"worker\"\nkind = \"model\"\nmodel = \"boss\"\nmembers = [\"support\"]",
+    );
+    std::fs::write(&file, circle).unwrap();
+    let mut command = nuncio(folder.path());
+    command.args(["config", "check"]).arg(&file);
+    let said = run(command, "");
+    assert_ne!(said.code, 0);
+    assert!(said.err.contains("members[0]"), "{}", said.err);
+}
+
+/// A program that speaks MCP, in a few lines of its own: enough to be found and called.
+const MCP: &str = r#"
+import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    if "id" not in asked:
+        continue
+    method = asked["method"]
+    if method == "initialize":
+        result = {"protocolVersion": asked["params"]["protocolVersion"], "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "own", "version": "1"}}
+    elif method == "tools/list":
+        schema = {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]}
+        result = {"tools": [{"name": name, "inputSchema": schema} for name in ("shout", "whisper")]}
+    else:
+        word = asked["params"]["arguments"]["word"]
+        result = {"content": [{"type": "text", "text": word.upper()}]}
+    print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
+"#;
+
+#[test]
+fn a_model_calls_a_tool_of_an_mcp_server() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("own.py");
+    std::fs::write(&program, MCP).unwrap();
+    let server = Server::configured(&format!(
+        "[mcp.own]\ncommand = [\"python3\", {program:?}]\nallow = [\"shout\"]\nprefix = \"own_\"\n\
+         [models.m]\nprovider = \"fake\"\nrules = [\n\
+         {{ when = {{ has_tool = \"own_shout\" }}, reply = [{{ tool = {{ name = \"own_shout\", arguments = {{ word = \"{{text}}\" }} }} }}] }},\n\
+         {{ when = {{ after_tool = \"own_shout\" }}, reply = [{{ text = \"{{result}}\" }}] }} ]\n\
+         [[agents]]\nid = \"support\"\nkind = \"model\"\nmodel = \"m\"\nmcp = [\"own\"]\n"
+    ));
+    let done = send(&server, "hello", None);
+    assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED", "{done}");
+    assert_eq!(done["artifacts"][0]["parts"][0]["text"], "HELLO", "{done}");
 }
