@@ -518,6 +518,34 @@ async fn a_flow_goes_on_where_a_crash_cut_it_off() {
     assert_eq!(*asked.lock(), ["a:1", "b:1", "b:2"]);
 }
 
+/// A message that comes while a flow works gets a round of its own.
+#[tokio::test]
+async fn a_message_that_waits_is_answered_anew() {
+    let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let slow = {
+        let (begun, go_on) = (Arc::clone(&begun), Arc::clone(&go_on));
+        agent_fn(info("slow"), move |_, input: Input| {
+            let (begun, go_on) = (Arc::clone(&begun), Arc::clone(&go_on));
+            async move {
+                begun.notify_one();
+                go_on.notified().await;
+                Ok(format!("{}+slow", input.message.text()))
+            }
+        })
+    };
+    let members = [Arc::new(slow) as Arc<dyn Agent>, adds("b")];
+    let hosted = flow(sequence(&["slow", "b"]), members);
+    let task = hosted.begin("one").await;
+    begun.notified().await;
+    hosted.queue(&task.id, "two").await;
+    go_on.notify_one();
+    begun.notified().await;
+    go_on.notify_one();
+    let rested = hosted.rests(&task.id).await;
+    assert_eq!(rested.status.state, TaskState::Completed, "{rested:?}");
+    assert_eq!(texts(&rested), ["two+slow+b"]);
+}
+
 #[tokio::test]
 async fn a_member_may_hand_its_step_over() {
     let hands_over = agent_fn(info("a"), async |cx: RunCx, input: Input| {

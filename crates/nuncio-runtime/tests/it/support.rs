@@ -126,7 +126,18 @@ impl Hosted {
 
     /// Sends a text and gives the task as it begins.
     pub(crate) async fn begin(&self, text: &str) -> Task {
-        let mut request = SendMessageRequest::new(self.message(text));
+        self.begin_with(self.message(text)).await
+    }
+
+    /// Sends a text to a task that works, and does not wait for the answer.
+    pub(crate) async fn queue(&self, task: &TaskId, text: &str) -> Task {
+        let mut message = self.message(text);
+        message.task_id = Some(task.clone());
+        self.begin_with(message).await
+    }
+
+    async fn begin_with(&self, message: Message) -> Task {
+        let mut request = SendMessageRequest::new(message);
         let mut configuration = SendMessageConfiguration::default();
         configuration.return_immediately = true;
         request.configuration = Some(configuration);

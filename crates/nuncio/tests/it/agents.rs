@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::fake::Fake;
-use crate::support::{Exchange, Server, exchange};
+use crate::support::{Exchange, Server, exchange, until};
 
 const ADMIN: &str = "admin-secret";
 const PLAIN: &str = "plain-secret";
@@ -305,6 +305,45 @@ fn secrets_of_added_agents_are_not_read_back() {
     let asked = service.requests().pop().unwrap();
     assert_eq!(asked.header("authorization"), Some("Bearer s3cret-1"));
     assert_eq!(asked.header("x-key"), Some("s3cret-2"));
+}
+
+/// A program that is kept goes with the agent that it was started for.
+#[test]
+fn a_changed_or_removed_agent_leaves_no_program_behind() {
+    let allowing = format!("[server]\nadmin_host_access = true\n{}", config());
+    let server = Server::configured(&allowing);
+    let program = "import json, os, sys
+for line in sys.stdin:
+    task = json.loads(line)['task']
+    for event in {'type': 'text', 'delta': str(os.getpid())}, {'type': 'done'}:
+        print(json.dumps(event | {'task': task}), flush=True)
+";
+    let path = "/admin/v1/agents/p";
+    let mut agent =
+        json!({"kind": "process", "mode": "persistent", "command": ["python3", "-c", program]});
+    let process = |message: &str| {
+        let message = json!({"message": {
+            "messageId": message, "role": "ROLE_USER", "parts": [{"text": "x"}]
+        }});
+        let sent = ask(&server, PLAIN, "POST", "/agents/p/message:send", &message).json();
+        let pid = sent["task"]["artifacts"][0]["parts"][0]["text"].as_str();
+        let pid = pid.unwrap_or_else(|| panic!("{sent}"));
+        std::path::Path::new("/proc").join(pid)
+    };
+    assert_eq!(ask(&server, ADMIN, "PUT", path, &agent).status, 201);
+    let first = process("1");
+    assert_eq!(process("2"), first, "it is kept");
+    agent["description"] = json!("Changed.");
+    assert_eq!(ask(&server, ADMIN, "PUT", path, &agent).status, 200);
+    let second = process("3");
+    assert_ne!(second, first);
+    until(|| !first.exists());
+    assert!(second.exists());
+    assert_eq!(
+        ask(&server, ADMIN, "DELETE", path, &Value::Null).status,
+        200
+    );
+    until(|| !second.exists());
 }
 
 /// Who may add agents may not thereby run programs and read files, unless the file says so.
