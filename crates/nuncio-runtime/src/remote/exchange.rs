@@ -1,7 +1,7 @@
 //! One message to a remote agent, and what comes of it.
 
 use futures_util::StreamExt as _;
-use nuncio_client::Client;
+use nuncio_client::{Client, FollowPolicy};
 use nuncio_engine::{EmitError, Input, Outcome, Pause, RunCx, Span};
 use nuncio_protocol::{
     A2aError, AgentId, AgentService as _, Artifact, Call, CancelTaskRequest, ErrorKind,
@@ -128,7 +128,17 @@ impl<'a> Exchange<'a> {
         let mut call = self.call();
         call.idempotency_key = request.message.as_ref().map(|m| m.message_id.to_string());
         if self.settings.waiting != Waiting::Send {
-            return self.client.stream(call, request).await;
+            return match self.client.stream(call.clone(), request.clone()).await {
+                // It has no more streams for us; the message was not taken.
+                Err(error) if error.kind == ErrorKind::ResourceExhausted => {
+                    let policy = FollowPolicy {
+                        streams: false,
+                        ..FollowPolicy::default()
+                    };
+                    self.client.with_follow(policy).stream(call, request).await
+                }
+                answer => answer,
+            };
         }
         let configuration = request.configuration.get_or_insert_default();
         configuration.return_immediately = false;

@@ -13,6 +13,7 @@ mod network;
 mod process;
 mod provider;
 mod remote;
+mod scale;
 mod script;
 mod service;
 mod support;

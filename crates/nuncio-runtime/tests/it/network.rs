@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 /// A server of one agent; it stops when this is dropped.
 pub(crate) struct Site {
+    engine: Engine,
     pub(crate) url: String,
     pub(crate) agent: Arc<HostedAgent>,
     pub(crate) spans: Arc<RecordedSpans>,
@@ -50,6 +51,7 @@ impl Site {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let switchboard = Arc::new(Switchboard::new());
         let site = Self {
+            engine,
             url,
             spans,
             switchboard: Arc::clone(&switchboard),
@@ -87,6 +89,11 @@ impl Site {
             .agent
             .send_message(nuncio_testkit::call("alice"), asked);
         nuncio_testkit::sent_task(sent.await.unwrap())
+    }
+
+    /// How many runs there are at the moment.
+    pub(crate) fn running(&self) -> usize {
+        self.engine.running()
     }
 
     /// The tasks of those who call over the network.
