@@ -8,6 +8,7 @@ use nuncio_protocol::{
     A2aError, Binding, Call, ErrorKind, Operation, OperationKind, Outcome, Version,
 };
 use tokio::time::Instant;
+use url::Url;
 
 use crate::Client;
 use crate::client::Route;
@@ -97,6 +98,29 @@ impl Client {
                 None => return Err(in_time(error, by, attempt.deadline)),
             }
         }
+    }
+
+    /// Asks at an address beside an operation's, once, and reads the answer to its end.
+    pub(crate) async fn exchange_once(
+        &self,
+        call: &Call,
+        operation: &Operation,
+        route: &Route,
+        aside: impl FnOnce(&mut Url),
+    ) -> Result<Answer, A2aError> {
+        let deadline = self.deadline(call);
+        let operation = &for_route(operation, route);
+        let attempt = Attempt {
+            call,
+            operation,
+            deadline,
+            below: None,
+        };
+        let mut prepared = route.sender.prepare(operation)?;
+        aside(&mut prepared.url);
+        let sent = self.send(&attempt, operation, route, prepared).await;
+        let response = sent.map_err(|error| error.told(deadline))?;
+        self.read(Head { route, response }, deadline).await
     }
 
     fn has_older(&self, route: &Route) -> bool {

@@ -8,6 +8,7 @@
 
 mod address;
 mod builder;
+mod call_tree;
 pub mod card;
 mod choose;
 mod client;

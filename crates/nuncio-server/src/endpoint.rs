@@ -8,6 +8,7 @@ use nuncio_protocol::{
     Version, WorkspaceId,
 };
 
+use crate::CallTrees;
 use crate::card::CardCache;
 use crate::media::MediaRules;
 
@@ -35,6 +36,7 @@ pub struct Endpoint {
     pub(crate) media: MediaRules,
     pub(crate) modified: OnceLock<Timestamp>,
     pub(crate) cards: CardCache,
+    pub(crate) call_trees: Option<Arc<dyn CallTrees>>,
 }
 
 impl Endpoint {
@@ -56,6 +58,7 @@ impl Endpoint {
             max_body_bytes: None,
             modified: OnceLock::new(),
             cards: CardCache::default(),
+            call_trees: None,
         }
     }
 
@@ -128,6 +131,15 @@ impl Endpoint {
     #[must_use]
     pub fn with_forwarded_headers(mut self, names: impl IntoIterator<Item = HeaderName>) -> Self {
         self.forwarded = names.into_iter().collect();
+        self
+    }
+
+    /// Shows callers what the runs of their tasks have done, at `GET {agent}/tasks/{id}:trace`.
+    ///
+    /// The query `content=false` leaves out what went into the steps and came out of them.
+    #[must_use]
+    pub fn with_call_trees(mut self, trees: Arc<dyn CallTrees>) -> Self {
+        self.call_trees = Some(trees);
         self
     }
 

@@ -42,6 +42,7 @@ mod admission;
 mod auth;
 mod bindings;
 mod body;
+mod call_trees;
 mod card;
 mod content;
 mod cors;
@@ -74,6 +75,7 @@ pub use auth::{
     ApiKey, Authenticator, InvalidDigest, InvalidKeySet, KeyPlace, TokenRules, TokenSource,
 };
 pub use body::ResponseBody;
+pub use call_trees::CallTrees;
 pub use endpoint::Endpoint;
 pub use server::{PeerAddress, ReadinessCheck, Server};
 pub use settings::{RateLimit, Settings};

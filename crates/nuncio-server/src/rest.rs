@@ -11,6 +11,7 @@ use nuncio_protocol::{
 };
 
 use crate::bindings::{Asking, proven};
+use crate::call_trees;
 use crate::events::Framing;
 use crate::failure::Failure;
 use crate::place::Who;
@@ -82,6 +83,10 @@ impl Server {
             Some((shown, _)) => return Err(other_version(shown, version).into()),
             None => return Err(no_path(call.path).into()),
         };
+        if let Some(asked) = call_trees::Asked::of(endpoint.call_trees.as_ref(), call.path, &route)
+        {
+            return self.call_tree(visit, &target, dialect, asked).await;
+        }
         let body = match parts.method {
             Method::POST => self.read_json(parts, Some(endpoint), upload).await?,
             _ => Bytes::new(),

@@ -282,6 +282,11 @@ pub(crate) enum TaskCommand {
     #[command(help_template = TEMPLATE, before_help = "Examples:
   nuncio task subscribe -a http://127.0.0.1:8080 --stream TASK")]
     Subscribe(TaskSubscribeArguments),
+    /// Show what the runs of a task have done: agents, models, tools and calls of other agents
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio task trace -a http://127.0.0.1:8080 TASK
+  nuncio task trace -a http://127.0.0.1:8080 --content -o json TASK")]
+    Trace(TaskTraceArguments),
     /// Write all tasks of a store as JSON lines, with logs, keys and webhooks
     #[command(help_template = TEMPLATE, before_help = "Examples:
   nuncio task export nuncio-data > tasks.jsonl
@@ -292,6 +297,18 @@ pub(crate) enum TaskCommand {
   nuncio task import tasks.jsonl nuncio-data
   nuncio task import - sqlite:/var/lib/nuncio/nuncio.db < tasks.jsonl")]
     Import(TaskImportArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskTraceArguments {
+    /// The task's id
+    #[arg(value_name = "TASK")]
+    pub(crate) task: String,
+    /// Show what went into each step and what came out
+    #[arg(long)]
+    pub(crate) content: bool,
+    #[command(flatten)]
+    pub(crate) client: ClientOptions,
 }
 
 #[derive(Debug, Args)]

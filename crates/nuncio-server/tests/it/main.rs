@@ -7,6 +7,7 @@
 )]
 
 mod auth;
+mod call_trees;
 mod card;
 mod dialects;
 mod errors;

@@ -30,6 +30,7 @@ mod show;
 mod state;
 mod task;
 mod text;
+mod trace;
 mod validate;
 
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! `nuncio task get|list|cancel|subscribe`.
+//! `nuncio task get|list|cancel|subscribe`; `trace` has a file of its own.
 
 use nuncio_protocol::{
     A2aError, AgentService as _, Call, CancelTaskRequest, ErrorKind, GetTaskRequest,
@@ -22,6 +22,7 @@ pub(crate) fn task(command: TaskCommand, around: &Surroundings) -> Outcome {
         TaskCommand::List(arguments) => list(arguments, around),
         TaskCommand::Cancel(arguments) => cancel(arguments, around),
         TaskCommand::Subscribe(arguments) => subscribe(arguments, around),
+        TaskCommand::Trace(arguments) => super::trace::trace(&arguments, around),
         // These work on a store, without an agent.
         TaskCommand::Export(arguments) => crate::portable::export(&arguments),
         TaskCommand::Import(arguments) => crate::portable::import(&arguments),
@@ -114,7 +115,7 @@ fn show(session: &Session, doing: &str, task: Result<Task, A2aError>) -> Outcome
     session.printer.warn_about(&task, &session.hints)
 }
 
-fn failed(session: &Session, doing: &str, error: &A2aError) -> Failure {
+pub(super) fn failed(session: &Session, doing: &str, error: &A2aError) -> Failure {
     let failure = session.failed(doing, error);
     if error.kind == ErrorKind::TaskNotFound {
         with_list(session)(failure)

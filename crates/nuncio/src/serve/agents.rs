@@ -17,6 +17,7 @@ use nuncio_server::{AdminReply, AdminRequest, Endpoint, Switchboard};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
+use super::call_trees::Kept;
 use super::{failed, secrets};
 use crate::config::{AgentConfig, Config, Workshop, check_agent, check_members};
 use crate::outcome::{Failure, Outcome};
@@ -144,7 +145,9 @@ impl Agents {
         let mut card = hosted.card();
         let extended = agent.extended_card(&card);
         card.capabilities.extended_agent_card = Some(extended.is_some());
+        let trees = Arc::new(Kept(Arc::clone(&hosted)));
         let mut endpoint = Endpoint::new(agent.id.as_str(), card, hosted)
+            .with_call_trees(trees)
             .with_dialects(agent.versions())
             .with_workspaces(agent.workspaces.iter().map(String::as_str))
             .with_legacy_routes(agent.legacy_routes)

@@ -5,6 +5,7 @@ mod admission;
 mod agents;
 mod announce;
 mod assembly;
+mod call_trees;
 mod push;
 pub(crate) mod secrets;
 mod supervisor;

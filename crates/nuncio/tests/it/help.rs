@@ -24,6 +24,7 @@ fn help_is_as_it_was() {
         &["task", "list"],
         &["task", "cancel"],
         &["task", "subscribe"],
+        &["task", "trace"],
         &["task", "export"],
         &["task", "import"],
         &["agents", "list"],

@@ -49,5 +49,6 @@ mod support;
 mod task;
 mod telemetry;
 mod tls;
+mod trace;
 mod transport;
 mod webhooks;
