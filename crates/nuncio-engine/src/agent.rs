@@ -43,6 +43,25 @@ pub trait Agent: Send + Sync {
     fn run<'a>(&'a self, cx: &'a RunCx, input: Input) -> RunFuture<'a>;
 }
 
+impl<A: Agent + ?Sized> Agent for Arc<A> {
+    fn info(&self) -> &AgentInfo {
+        (**self).info()
+    }
+
+    fn check(
+        &self,
+        caller: &Caller,
+        message: &Message,
+        metadata: Option<&Metadata>,
+    ) -> Result<(), A2aError> {
+        (**self).check(caller, message, metadata)
+    }
+
+    fn run<'a>(&'a self, cx: &'a RunCx, input: Input) -> RunFuture<'a> {
+        (**self).run(cx, input)
+    }
+}
+
 /// What an agent says about itself.
 #[derive(Clone, Debug)]
 #[non_exhaustive]

@@ -83,6 +83,21 @@ impl RunCx {
         &self.place.path
     }
 
+    /// The same run, but artifacts are gathered rather than made the task's.
+    pub fn gathering(&self) -> (Self, Gathered) {
+        let gathered = Gathered::new(self);
+        let place = Place {
+            text_artifact: Arc::default(),
+            gathered: Some(gathered.clone()),
+            ..Place::clone(&self.place)
+        };
+        let gathering = Self {
+            inner: Arc::clone(&self.inner),
+            place: Arc::new(place),
+        };
+        (gathering, gathered)
+    }
+
     /// How many agents are above this one, those of other servers that called this one included.
     pub fn depth(&self) -> usize {
         self.inner.chain.depth() + self.place.above.len()

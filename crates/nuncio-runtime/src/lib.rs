@@ -10,6 +10,7 @@ mod echo;
 mod flow;
 mod foreign;
 mod http;
+pub mod layer;
 pub mod mcp;
 pub mod model;
 mod model_agent;

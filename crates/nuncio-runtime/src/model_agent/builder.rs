@@ -14,6 +14,7 @@ use super::otherwise::Offered;
 use super::structured::OutputSchema;
 use super::{Budgets, ModelAgent, Prices};
 use crate::FindAgent;
+use crate::layer::Layer;
 use crate::model::{Model, ModelParams};
 use crate::overrides::{OVERRIDES, OverridePolicy};
 use crate::tool::{AskUser, ReadyTool, Tool, ToolSource};
@@ -48,6 +49,7 @@ pub struct ModelAgentBuilder {
     prices: Option<Prices>,
     clock: Arc<dyn Clock>,
     offered: Offered,
+    layers: Vec<Arc<dyn Layer>>,
 }
 
 impl fmt::Debug for ModelAgentBuilder {
@@ -90,6 +92,7 @@ impl ModelAgent {
             prices: None,
             clock: Arc::new(SystemClock),
             offered: Offered::default(),
+            layers: Vec::new(),
         }
     }
 }
@@ -191,6 +194,13 @@ impl ModelAgentBuilder {
         self
     }
 
+    /// One more layer, within those before it.
+    #[must_use]
+    pub fn layer(mut self, layer: impl Layer + 'static) -> Self {
+        self.layers.push(Arc::new(layer));
+        self
+    }
+
     /// What callers may change for one request, in its metadata; nothing otherwise.
     #[must_use]
     pub fn overrides(mut self, policy: OverridePolicy) -> Self {
@@ -262,6 +272,7 @@ impl ModelAgentBuilder {
             prices: self.prices,
             clock: self.clock,
             offered: self.offered,
+            layers: self.layers.into(),
         })
     }
 }

@@ -17,6 +17,7 @@ use super::past::Past;
 use super::pending::{Answering, Asked, Left, Pending};
 use super::skill::{Wish, wish};
 use super::structured;
+use crate::layer::{LayeredModel, layered};
 use crate::model::{ModelChunk, ModelError, ModelRequest, StopReason, Thought, ToolCall, Usage};
 use crate::tool::ReadyTool;
 
@@ -86,13 +87,14 @@ impl<'a> Exchange<'a> {
         }
         let run = repeated.then_some(left.run.as_str());
         let (past, written) = Past::load(cx, run).await?;
-        let with = Otherwise::of(agent, input)?;
+        let mut with = Otherwise::of(agent, input)?;
+        with.model = LayeredModel::around(with.model, &agent.layers, cx);
         Ok(Self {
             system: match &with.prompt {
                 Some(prompt) => prompt.clone(),
                 None => system(agent, cx, &past).await?,
             },
-            tools: with.tools(agent, tools(agent, cx).await)?,
+            tools: layered(with.tools(agent, tools(agent, cx).await)?, &agent.layers),
             with,
             answer: Answer::new(cx, answering),
             used: Used::default(),

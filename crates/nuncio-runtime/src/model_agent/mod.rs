@@ -26,6 +26,7 @@ use std::sync::Arc;
 use nuncio_engine::{Agent, AgentInfo, Input, Outcome, RunCx, RunFuture};
 use nuncio_protocol::{A2aError, Caller, Clock, Message, Metadata};
 
+use crate::layer::{self, Layers};
 use crate::model::{Model, ModelParams};
 use crate::tool::{ReadyTool, ToolSource};
 
@@ -52,6 +53,7 @@ pub struct ModelAgent {
     prices: Option<Prices>,
     clock: Arc<dyn Clock>,
     offered: Offered,
+    layers: Layers,
 }
 
 impl fmt::Debug for ModelAgent {
@@ -80,11 +82,14 @@ impl Agent for ModelAgent {
 
     fn run<'a>(&'a self, cx: &'a RunCx, input: Input) -> RunFuture<'a> {
         Box::pin(async move {
+            let run = layer::run(&self.layers, cx, input, async |cx: RunCx, input: Input| {
+                Exchange::run(self, &cx, &input).await
+            });
             tokio::select! {
                 biased;
                 // Drops the model's stream and the calls of tools; the engine knows the rest.
                 () = cx.cancellation().cancelled() => Ok(Outcome::Done),
-                outcome = Exchange::run(self, cx, &input) => outcome,
+                outcome = run => outcome,
             }
         })
     }

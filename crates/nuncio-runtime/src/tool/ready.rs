@@ -49,6 +49,14 @@ impl ReadyTool {
         })
     }
 
+    /// Another tool with the same schema in its place.
+    pub(crate) fn within(&self, tool: Arc<dyn Tool>) -> Self {
+        Self {
+            tool,
+            validator: Arc::clone(&self.validator),
+        }
+    }
+
     /// What the tool says about itself.
     pub fn spec(&self) -> &ToolSpec {
         self.tool.spec()

@@ -6,6 +6,7 @@ mod chain;
 mod echo;
 mod flow;
 mod http;
+mod layers;
 mod mcp;
 mod model_agent;
 mod network;
