@@ -13,6 +13,7 @@ mod http;
 pub mod mcp;
 pub mod model;
 mod model_agent;
+pub mod openapi;
 pub mod overrides;
 mod process;
 mod remote;

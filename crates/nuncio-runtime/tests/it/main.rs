@@ -9,6 +9,7 @@ mod http;
 mod mcp;
 mod model_agent;
 mod network;
+mod openapi;
 #[cfg(unix)]
 mod process;
 mod provider;
