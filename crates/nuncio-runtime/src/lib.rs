@@ -14,6 +14,7 @@ pub mod layer;
 pub mod mcp;
 pub mod model;
 mod model_agent;
+pub mod openapi;
 pub mod overrides;
 mod process;
 mod remote;

@@ -58,6 +58,17 @@ impl ToolError {
         }
     }
 
+    /// A failure to tell the model in these words, with its cause for the log.
+    pub fn caused(
+        message: impl Into<String>,
+        source: impl Into<Box<dyn Error + Send + Sync>>,
+    ) -> Self {
+        Self {
+            message: message.into(),
+            source: Some(source.into()),
+        }
+    }
+
     /// The words for the model.
     pub fn message(&self) -> &str {
         &self.message

@@ -10,6 +10,7 @@ mod layers;
 mod mcp;
 mod model_agent;
 mod network;
+mod openapi;
 #[cfg(unix)]
 mod process;
 mod provider;
