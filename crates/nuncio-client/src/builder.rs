@@ -62,6 +62,7 @@ pub struct ClientBuilder {
     attachments: Vec<(Option<String>, Result<Attachment, HeaderError>)>,
     timeouts: Timeouts,
     extensions: Vec<String>,
+    forward_to: Option<String>,
     retry: RetryPolicy,
     follow: FollowPolicy,
     cache: Option<CardCache>,
@@ -80,6 +81,7 @@ impl ClientBuilder {
             attachments: Vec::new(),
             timeouts: Timeouts::default(),
             extensions: Vec::new(),
+            forward_to: None,
             retry: RetryPolicy::default(),
             follow: FollowPolicy::default(),
             cache: None,
@@ -173,6 +175,15 @@ impl ClientBuilder {
     #[must_use]
     pub fn extensions(mut self, uris: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.extensions = uris.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sends the headers that a call [forwards](nuncio_protocol::Call::forwarded) to the origin of
+    /// `url`, and nowhere else; without this to nobody. Headers and credentials of this client go
+    /// before them.
+    #[must_use]
+    pub fn forward_to(mut self, url: impl Into<String>) -> Self {
+        self.forward_to = Some(url.into());
         self
     }
 
@@ -286,7 +297,19 @@ impl ClientBuilder {
             Some(connect) => self.egress.with_connect_timeout(connect)?,
             None => self.egress,
         };
+        let forward_to = match &self.forward_to {
+            None => None,
+            Some(url) => {
+                let parsed = card::parse(url);
+                Some(
+                    parsed
+                        .ok_or_else(|| ConnectError::NotAUrl(url.clone()))?
+                        .origin(),
+                )
+            }
+        };
         let inner = Inner {
+            forward_to,
             egress,
             card,
             routes: choices.into_iter().map(Route::from).collect(),

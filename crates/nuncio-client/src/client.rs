@@ -9,6 +9,8 @@ use nuncio_protocol::{
     GetExtendedAgentCardRequest, Result, Version,
 };
 
+use url::{Origin, Url};
+
 use crate::card::CardCache;
 use crate::choose::Choice;
 use crate::credentials::Keyring;
@@ -43,6 +45,8 @@ pub(crate) struct Inner {
     pub(crate) routes: Vec<Route>,
     pub(crate) keyring: Keyring,
     pub(crate) extensions: Vec<String>,
+    /// Where what a call [forwards](nuncio_protocol::Call::forwarded) may go.
+    pub(crate) forward_to: Option<Origin>,
     pub(crate) retry: RetryPolicy,
     pub(crate) max_response_bytes: u64,
     pub(crate) max_event_bytes: usize,
@@ -145,6 +149,10 @@ impl Client {
 
     pub(crate) fn keyring(&self) -> &Keyring {
         &self.inner.keyring
+    }
+
+    pub(crate) fn forwards_to(&self, url: &Url) -> bool {
+        self.inner.forward_to.as_ref() == Some(&url.origin())
     }
 
     pub(crate) fn retry(&self) -> &RetryPolicy {

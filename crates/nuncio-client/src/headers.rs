@@ -45,6 +45,15 @@ impl Client {
                 headers.insert(name, value);
             }
         }
+        if self.forwards_to(&request.url) {
+            for (name, value) in call.forwarded.iter() {
+                let pair = (HeaderName::try_from(name), HeaderValue::try_from(value));
+                if let (Ok(name), Ok(mut value)) = pair {
+                    value.set_sensitive(true);
+                    headers.entry(name).or_insert(value);
+                }
+            }
+        }
         if let Some(position) = call.last_event_id
             && operation.kind().streams()
         {

@@ -66,6 +66,12 @@ impl ForwardedHeaders {
         self.0.get(name).map(String::as_str)
     }
 
+    /// All names, in lower case, with their values.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        let pairs = self.0.iter();
+        pairs.map(|(name, value)| (name.as_str(), value.as_str()))
+    }
+
     /// Adds a value, or replaces the one of this name.
     pub fn insert(&mut self, name: &str, value: impl Into<String>) {
         self.0.insert(name.to_ascii_lowercase(), value.into());

@@ -5,8 +5,8 @@ use nuncio_client::{Client, FollowPolicy};
 use nuncio_engine::{EmitError, Input, Outcome, Pause, RunCx, Span};
 use nuncio_protocol::{
     A2aError, AgentId, AgentService as _, Artifact, Call, CancelTaskRequest, ErrorKind,
-    EventStream, GetTaskRequest, Message, Part, SendMessageConfiguration, SendMessageRequest,
-    SendMessageResponse, StreamResponse, Task, TaskId, TaskState,
+    EventStream, ForwardedHeaders, GetTaskRequest, Message, Part, SendMessageConfiguration,
+    SendMessageRequest, SendMessageResponse, StreamResponse, Task, TaskId, TaskState,
 };
 use tokio::runtime::Handle;
 use tokio::time::{Duration, Instant};
@@ -24,6 +24,8 @@ pub(super) struct Exchange<'a> {
     client: Client,
     settings: &'a RemoteSettings,
     state: RemoteState,
+    /// Headers of the caller that are passed on.
+    forwarded: ForwardedHeaders,
     /// The task as its events tell it.
     task: Task,
     said: Option<Message>,
@@ -68,6 +70,7 @@ impl<'a> Exchange<'a> {
             client,
             settings,
             state: RemoteState::default(),
+            forwarded: ForwardedHeaders::default(),
             task: Task::default(),
             said: None,
         }
@@ -76,6 +79,7 @@ impl<'a> Exchange<'a> {
     pub(super) async fn answer(mut self, input: Input) -> Result<Outcome, RemoteError> {
         let kept = |error| RemoteError::NotKept(self.agent.clone(), error);
         self.state = RemoteState::of(self.cx).await.map_err(kept)?;
+        self.forwarded.clone_from(&input.forwarded);
         let heard = tokio::select! {
             biased;
             () = self.cx.cancellation().cancelled() => None,
@@ -178,6 +182,7 @@ impl<'a> Exchange<'a> {
     fn call(&self) -> Call {
         let mut call = Call::client();
         call.trace = Some(self.cx.trace());
+        call.forwarded.clone_from(&self.forwarded);
         let left = self.cx.deadline().duration_since(Instant::now());
         call.timeout = Some(self.settings.max_wait.map_or(left, |max| max.min(left)));
         call

@@ -22,6 +22,7 @@ mod drain;
 mod errors;
 mod examples;
 mod fake;
+mod gateway;
 mod help;
 mod insecure;
 mod interaction;

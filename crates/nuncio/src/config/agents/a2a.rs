@@ -96,6 +96,9 @@ impl AgentConfig {
             let value = value.to_str().map_err(|error| format!("{name}: {error}"))?;
             client = client.header_for(url, name.as_str(), value);
         }
+        if !self.forward_headers.is_empty() {
+            client = client.forward_to(url);
+        }
         if let Some(binding) = self.binding {
             client = client.binding(match binding {
                 BindingName::JsonRpc => Binding::JsonRpc,

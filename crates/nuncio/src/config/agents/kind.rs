@@ -56,7 +56,7 @@ const SETTINGS: &[(&str, &[AgentKind])] = &[
     ("bearer", &[Http, A2a, Openai]),
     (
         "forward_headers",
-        &[Http, Sequence, Parallel, Repeat, Route, Graph],
+        &[Http, A2a, Sequence, Parallel, Repeat, Route, Graph],
     ),
     ("timeout_seconds", &[Http, A2a, Openai]),
     ("idle_seconds", &[Http, Openai]),
