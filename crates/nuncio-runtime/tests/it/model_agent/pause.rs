@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use nuncio_engine::Pause;
 use nuncio_protocol::{Part, TaskState};
-use nuncio_runtime::model::Turn;
+use nuncio_runtime::model::{FakeModel, Turn};
 use nuncio_runtime::tool::{FnTool, Tool, ToolCx, ToolError, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -168,4 +168,51 @@ async fn br_176_a_task_that_waits_can_be_canceled() {
         TaskState::Canceled
     );
     assert_eq!(calls.load(SeqCst), 1);
+}
+
+/// A run that was cut off goes on where it was: what the model has said stands once, and what tools
+/// have done is not done again.
+#[tokio::test]
+async fn a_run_that_was_cut_off_goes_on() {
+    let notes = Arc::new(AtomicUsize::new(0));
+    let note = |notes: &Arc<AtomicUsize>| {
+        let notes = Arc::clone(notes);
+        FnTool::new("note", "Notes.", move |_cx: ToolCx, _args: Args| {
+            notes.fetch_add(1, SeqCst);
+            async { Ok::<_, ToolError>("noted") }
+        })
+    };
+    let first = "[[rules]]\nwhen = { turn = 1 }\n\
+        reply = [{ text = 'Wait.' }, { tool = { name = 'note', arguments = { n = 1 } } }]\n";
+    let hangs = fake(
+        "fake",
+        &format!(
+            "{first}[[rules]]\notherwise = true\nreply = [{{ text = 'Half' }}, {{ wait_ms = 1000000 }}]"
+        ),
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let make = |model: &FakeModel| Arc::new(agent(model).tool(note(&notes)).build().unwrap());
+    let hosted = Hosted::at(&folder, make(&hangs));
+    let task = hosted.begin("x").await;
+    hosted.until_text(&task.id, "Wait.\n\nHalf").await;
+    hosted.stop().await;
+
+    let answers = fake(
+        "fake",
+        &format!("{first}[[rules]]\notherwise = true\nreply = [{{ text = 'Done: {{result}}.' }}]"),
+    );
+    let hosted = Hosted::at(&folder, make(&answers));
+    hosted.engine.recover().await.unwrap();
+    hosted.until_text(&task.id, "Wait.\n\nDone: noted.").await;
+    while !hosted.get(&task.id).await.status.state.is_terminal() {
+        tokio::task::yield_now().await;
+    }
+    let task = hosted.get(&task.id).await;
+    assert_eq!(
+        (task.status.state, task.artifacts.len()),
+        (TaskState::Completed, 1),
+        "{}",
+        said(&task)
+    );
+    assert_eq!((notes.load(SeqCst), answers.requests().len()), (1, 1));
 }
