@@ -13,6 +13,7 @@ use url::Url;
 use crate::Client;
 use crate::client::Route;
 use crate::failure::{Cause, cause, failure, from_egress};
+use crate::headers::forward;
 use crate::reading;
 use crate::sender::{Answer, Prepared, Sizes};
 
@@ -328,7 +329,10 @@ impl Client {
             .headers(attempt.call, operation, route, &request)
             .map_err(SendError::Request)?;
         request.body = prepared.body;
-        let request = self.keyring().attach(request);
+        let mut request = self.keyring().attach(request);
+        if self.forwards_to(&request.url) {
+            forward(attempt.call, &mut request.headers);
+        }
         self.egress().send(request).await.map_err(SendError::Egress)
     }
 

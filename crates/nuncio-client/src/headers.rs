@@ -45,21 +45,23 @@ impl Client {
                 headers.insert(name, value);
             }
         }
-        if self.forwards_to(&request.url) {
-            for (name, value) in call.forwarded.iter() {
-                let pair = (HeaderName::try_from(name), HeaderValue::try_from(value));
-                if let (Ok(name), Ok(mut value)) = pair {
-                    value.set_sensitive(true);
-                    headers.entry(name).or_insert(value);
-                }
-            }
-        }
         if let Some(position) = call.last_event_id
             && operation.kind().streams()
         {
             headers.insert(LAST_EVENT_ID, HeaderValue::from(position));
         }
         Ok(headers)
+    }
+}
+
+/// Adds what a call passes on of its own caller's headers; what is there already stays alone.
+pub(crate) fn forward(call: &Call, headers: &mut HeaderMap) {
+    for (name, value) in call.forwarded.iter() {
+        let pair = (HeaderName::try_from(name), HeaderValue::try_from(value));
+        if let (Ok(name), Ok(mut value)) = pair {
+            value.set_sensitive(true);
+            headers.entry(name).or_insert(value);
+        }
     }
 }
 
