@@ -1,6 +1,6 @@
 //! A task that somebody holds: its committed view, its recent events, its run.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasher as _, Hash, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -14,6 +14,12 @@ use crate::RunCx;
 use crate::delivery::Wakes;
 use crate::request::RequestParts;
 
+/// Positions between two folds that are kept.
+const FOLD_STEP: u64 = 1_024;
+
+/// Folds that are kept of a live task.
+const MAX_FOLDS: usize = 16;
+
 /// One live task. Whoever runs, reads or writes it holds the same cell.
 ///
 /// `view` is what has been committed and nothing else. Writers hold `writing` from reading the
@@ -26,6 +32,8 @@ pub(crate) struct Cell {
     view: Mutex<View>,
     loaded: OnceCell<()>,
     pub(crate) changed: Notify,
+    /// The task as it stood earlier, for streams that go on from there; see [`Cell::fold_before`].
+    folds: Mutex<BTreeMap<u64, Arc<Task>>>,
     /// Whether it has, or has had, webhooks.
     has_webhooks: AtomicBool,
     ring_events: usize,
@@ -98,6 +106,28 @@ impl Cell {
     /// Whether the store has more of its task than is known here.
     pub(crate) fn is_behind(&self, head: &Head) -> bool {
         self.view(|view| (head.last, head.epoch) > (view.head.last, view.head.epoch))
+    }
+
+    /// The task as it stood at a position up to this one, with that position: where to begin to fold.
+    pub(crate) fn fold_before(&self, position: u64) -> (u64, Task) {
+        let folds = self.folds.lock();
+        let nearest = folds.range(..=position).next_back();
+        nearest.map_or_else(Default::default, |(at, task)| (*at, Task::clone(task)))
+    }
+
+    /// Keeps the task as it stood at a position, if that is one of few; the earliest goes.
+    pub(crate) fn keep_fold(&self, at: u64, task: &Task) {
+        if !at.is_multiple_of(FOLD_STEP) {
+            return;
+        }
+        let mut folds = self.folds.lock();
+        if folds.contains_key(&at) {
+            return;
+        }
+        folds.insert(at, Arc::new(task.clone()));
+        if folds.len() > MAX_FOLDS {
+            folds.pop_first();
+        }
     }
 
     /// Looks at the committed view.
@@ -362,6 +392,7 @@ impl Hub {
             scope,
             writing: tokio::sync::Mutex::new(()),
             view: Mutex::new(view),
+            folds: Mutex::default(),
             loaded,
             changed: Notify::new(),
             has_webhooks: AtomicBool::new(false),

@@ -106,7 +106,12 @@ impl HostedAgent {
 
     /// The task as it stood at a position, as the first event of a resumed stream.
     async fn replayed(&self, cell: &Cell, position: u64) -> Result<Event> {
-        let (mut task, mut at) = (Task::default(), 0);
+        // The log of an ended task may have expired, whatever is remembered of it.
+        let ended = cell.view(crate::cell::View::state).is_terminal();
+        let (mut at, mut task) = match ended {
+            true => Default::default(),
+            false => cell.fold_before(position),
+        };
         while at < position {
             let limit = usize::try_from(position - at)
                 .unwrap_or(usize::MAX)
@@ -121,6 +126,9 @@ impl HostedAgent {
                 match event.response() {
                     StreamResponse::Task(whole) => task = whole.clone(),
                     other => task.apply_leniently(other),
+                }
+                if !ended {
+                    cell.keep_fold(at, &task);
                 }
             }
         }

@@ -368,3 +368,69 @@ async fn when_a_senders_stream_ends_can_be_set() {
             .is_err()
     );
 }
+
+/// P5: a live task is resumed from any position as it stood there, whatever is remembered of earlier
+/// resumptions; in any order of positions, and after the task has ended.
+#[tokio::test]
+async fn p5_a_resumed_stream_begins_with_the_task_as_it_stood() {
+    const COUNT: u64 = 3_000;
+    let gate = Arc::new(tokio::sync::Semaphore::new(0));
+    let info = nuncio_engine::AgentInfo::new("agent", "Agent", "Floods.");
+    let agent = nuncio_engine::agent_fn(info, {
+        let gate = Arc::clone(&gate);
+        move |cx: nuncio_engine::RunCx, _| {
+            let gate = Arc::clone(&gate);
+            async move {
+                for n in 0..COUNT {
+                    cx.text(format!("{n} ")).await?;
+                }
+                gate.acquire()
+                    .await
+                    .map_err(nuncio_engine::AgentError::internal)?
+                    .forget();
+                Ok(())
+            }
+        }
+    });
+    let (bed, _) = Bed::of(agent);
+    let task = bed.start("m1", "go").await;
+    while artifact_text(&bed.task(&task.id).await)
+        .split_whitespace()
+        .count()
+        < COUNT as usize
+    {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let last = bed.store_position(&task.id).await;
+    let as_of = async |position: u64| {
+        let mut call = call("alice");
+        call.last_event_id = Some(position);
+        let mut stream = subscribe(&bed, call, &task.id).await.unwrap();
+        let first = stream.next().await.unwrap().unwrap();
+        assert_eq!(first.position, Some(position));
+        let StreamResponse::Task(then) = first.response() else {
+            panic!("{first:?}")
+        };
+        artifact_text(then).split_whitespace().count() as u64
+    };
+    // SUBMITTED and WORKING come before the first piece.
+    for position in [
+        2_999,
+        1_025,
+        3,
+        2_048,
+        2_049,
+        1_023,
+        1_024,
+        last - 1,
+        500,
+        2_999,
+    ] {
+        assert_eq!(as_of(position).await, position - 2, "at {position}");
+    }
+    gate.add_permits(1);
+    while !bed.task(&task.id).await.status.state.is_terminal() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(as_of(2_050).await, 2_048);
+}
