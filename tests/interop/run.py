@@ -27,6 +27,7 @@ BINDINGS = {"JSONRPC": "JSON-RPC", "HTTP+JSON": "HTTP+JSON", "GRPC": "gRPC"}
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug"
 CONFIG = ROOT / "examples" / "interop.toml"
 OURS = "nuncio calls nuncio"
+BEHIND = "behind nuncio"
 EXPECTED = json.loads((HERE / "expected.json").read_text())
 # The machine has few cores, and the scenarios wait more than they work.
 AT_ONCE = 3
@@ -217,8 +218,18 @@ def pairs(stack):
         server = stack.enter_context(Server([*sdk.server, "--port", "0"]))
         row = f"nuncio calls {sdk.title}"
         yield from our_pairs(row, server, sdk.peer, sdk.protocol)
+    for sdk in SDKS:
+        yield from agents_behind(sdk)
     for protocol in ("1.0", "0.3"):
         yield from our_pairs(f"{OURS}, protocol {protocol}", nuncio, "none", protocol)
+
+
+def agents_behind(sdk):
+    """An SDK's agent as an agent of nuncio, which calls it over one binding."""
+    program = [HERE / ".venv" / "bin" / "python", HERE / "python" / "delegation.py", "--nuncio", TARGET / "nuncio"]
+    for binding in BINDINGS:
+        options = ["--protocol", sdk.protocol, "--binding", binding, "--", *sdk.server]
+        yield Pair(f"{sdk.title} {BEHIND}", binding, [*program, *options])
 
 
 def our_pairs(row, server, peer, protocol):
@@ -246,6 +257,12 @@ def webhooks_are_verified():
     python = HERE / ".venv" / "bin" / "python"
     command = [python, HERE / "python" / "webhooks.py", "--nuncio", TARGET / "nuncio"]
     return Pair("Standard Webhooks verifies nuncio", "HTTP", command).run()
+
+
+def frameworks_work():
+    """Runs the agents and callers of frameworks; prints their scenarios."""
+    command = [HERE / "frameworks" / "run", "--nuncio", TARGET / "nuncio"]
+    return subprocess.run(command, cwd=ROOT, check=False).returncode == 0
 
 
 def matrix(results):
@@ -291,6 +308,7 @@ def main():
     webhooks = webhooks_are_verified()
     webhooks.print()
     good = all(result.good for result in [*results, webhooks])
+    good &= frameworks_work()
     good &= check_readme(fresh) if options.check_readme else True
     sys.exit(0 if good else 1)
 

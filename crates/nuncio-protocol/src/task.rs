@@ -75,7 +75,7 @@ wire_message! {
         /// Commentary, or the question of an interrupted task; never the only copy of a result.
         message: Option<Message> => optional "message",
         /// Since when; always set by this server.
-        timestamp: Option<Timestamp> => optional "timestamp",
+        timestamp: Option<Timestamp> => told "timestamp",
     }
 }
 

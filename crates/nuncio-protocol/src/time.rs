@@ -99,7 +99,17 @@ impl Timestamp {
         };
         Self(parsed).in_range()
     }
+
+    /// Reads the text form as it is found in answers: one without a zone is UTC.
+    ///
+    /// Python's `datetime.isoformat` leaves the zone out, and an agent's whole answer hangs on it.
+    pub(crate) fn parse_told(text: &str) -> Result<Self, TimestampError> {
+        Self::parse(text).or_else(|_| Self::parse(&format!("{text}Z")))
+    }
 }
+
+/// A time that an agent tells, in a text that [`Timestamp::parse_told`] reads.
+pub(crate) struct Told(pub(crate) Timestamp);
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -138,6 +148,24 @@ impl<'de> Deserialize<'de> for Timestamp {
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Timestamp, E> {
                 Timestamp::parse(text).map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_str(Visitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for Told {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = Told;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "an RFC 3339 timestamp")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Told, E> {
+                Timestamp::parse_told(text).map(Told).map_err(E::custom)
             }
         }
         deserializer.deserialize_str(Visitor)

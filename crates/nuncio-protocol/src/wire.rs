@@ -16,6 +16,7 @@
 //! | `count` | `i32` | 0 | if not 0 |
 //! | `flag` | `bool` | `false` | if `true` |
 //! | `choice` | `Option<E>` of an enum | `None`, as is `…_UNSPECIFIED` | if set |
+//! | `told` | `Option<Timestamp>` that only servers write | `None`; without a zone it is UTC | if set |
 
 use std::fmt;
 
@@ -143,6 +144,10 @@ macro_rules! read_field {
     };
     (optional, $map:ident) => {
         $map.next_value::<Option<_>>()?
+    };
+    (told, $map:ident) => {
+        $map.next_value::<Option<crate::time::Told>>()?
+            .map(|told| told.0)
     };
     (text, $map:ident) => {
         $map.next_value::<Option<_>>()?

@@ -73,6 +73,8 @@ class TestAgent {
 
   async execute(context, bus) {
     const text = firstText(context.userMessage);
+    const { taskId, contextId, userMessage } = context;
+    tell({ told: "execute", text, task: taskId, context: contextId, references: userMessage.referenceTaskIds ?? [] });
     if (text === "message" && !context.task) return replyDirectly(context, bus);
     const updater = new Updater(context, bus);
     this.#updaters.set(context.taskId, updater);
@@ -87,6 +89,7 @@ class TestAgent {
 
   async cancelTask(taskId) {
     const updater = this.#updaters.get(taskId);
+    tell({ told: "cancel", text: "", task: taskId, context: updater.ids.contextId, references: [] });
     updater.stop.abort();
     updater.state("CANCELED");
   }
@@ -117,6 +120,12 @@ async function hold(updater, text) {
   updater.state("COMPLETED");
 }
 
+async function linger(updater, text) {
+  updater.state("WORKING");
+  updater.artifact([{ text: "begun" }]);
+  await hold(updater, text);
+}
+
 async function inPieces(updater, texts, pause) {
   updater.state("WORKING");
   await updater.pieces(texts, pause);
@@ -136,9 +145,11 @@ function file(updater) {
 
 const behaviours = {
   hold,
+  linger,
   file,
   chunk: (updater) => inPieces(updater, ["Hello", ", ", "world!"], 0),
   slow: (updater) => inPieces(updater, ["1", "2", "3"], 300),
+  pace: (updater) => inPieces(updater, [..."123456"], 500),
   ask: (updater) => updater.state("INPUT_REQUIRED", "Which color?"),
   auth: (updater) => updater.state("AUTH_REQUIRED", "Sign in please"),
   fail: (updater) => updater.state("FAILED", "it broke"),
@@ -183,6 +194,11 @@ function makeApp(options) {
   return app;
 }
 
+// Says on stdout what the agent is asked, if that is wanted.
+function tell(what) {
+  if (values.tell) console.log(JSON.stringify(what));
+}
+
 async function listen(server, port) {
   await new Promise((resolve) => server.listen(port, "127.0.0.1", resolve));
   return `http://127.0.0.1:${server.address().port}`;
@@ -194,7 +210,9 @@ async function bind(server) {
   return `127.0.0.1:${port}`;
 }
 
-const { values } = parseArgs({ options: { port: { type: "string", default: "0" } } });
+const { values } = parseArgs({
+  options: { port: { type: "string", default: "0" }, tell: { type: "boolean" } },
+});
 const [httpServer, grpcServer] = [createServer(), new grpc.Server()];
 const base = await listen(httpServer, Number(values.port));
 const card = makeCard(base, await bind(grpcServer));

@@ -70,6 +70,8 @@ class TestAgent {
 
   async execute(context, bus) {
     const text = firstText(context.userMessage);
+    const { taskId, contextId, userMessage } = context;
+    tell({ told: "execute", text, task: taskId, context: contextId, references: userMessage.referenceTaskIds ?? [] });
     if (text === "message" && !context.task) return replyDirectly(context, bus);
     const updater = new Updater(context, bus);
     this.#updaters.set(context.taskId, updater);
@@ -84,6 +86,7 @@ class TestAgent {
 
   async cancelTask(taskId, bus) {
     const updater = this.#updaters.get(taskId);
+    tell({ told: "cancel", text: "", task: taskId, context: updater.ids.contextId, references: [] });
     updater.stop.abort();
     updater.bus = bus;
     updater.state("canceled");
@@ -115,6 +118,12 @@ async function hold(updater, text) {
   updater.state("completed");
 }
 
+async function linger(updater, text) {
+  updater.state("working");
+  updater.text("begun");
+  await hold(updater, text);
+}
+
 async function inPieces(updater, texts, pause) {
   updater.state("working");
   await updater.pieces(texts, pause);
@@ -134,9 +143,11 @@ function file(updater) {
 
 const behaviours = {
   hold,
+  linger,
   file,
   chunk: (updater) => inPieces(updater, ["Hello", ", ", "world!"], 0),
   slow: (updater) => inPieces(updater, ["1", "2", "3"], 300),
+  pace: (updater) => inPieces(updater, [..."123456"], 500),
   ask: (updater) => updater.state("input-required", "Which color?"),
   auth: (updater) => updater.state("auth-required", "Sign in please"),
   fail: (updater) => updater.state("failed", "it broke"),
@@ -181,6 +192,11 @@ function makeApp(options) {
   return app;
 }
 
+// Says on stdout what the agent is asked, if that is wanted.
+function tell(what) {
+  if (values.tell) console.log(JSON.stringify(what));
+}
+
 async function listen(server, port) {
   await new Promise((resolve) => server.listen(port, "127.0.0.1", resolve));
   return `http://127.0.0.1:${server.address().port}`;
@@ -192,7 +208,9 @@ async function bind(server) {
   return `127.0.0.1:${port}`;
 }
 
-const { values } = parseArgs({ options: { port: { type: "string", default: "0" } } });
+const { values } = parseArgs({
+  options: { port: { type: "string", default: "0" }, tell: { type: "boolean" } },
+});
 const [httpServer, grpcServer] = [createServer(), new grpc.Server()];
 const base = await listen(httpServer, Number(values.port));
 const card = makeCard(base, await bind(grpcServer));

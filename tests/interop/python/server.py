@@ -28,6 +28,7 @@ class TestAgent(AgentExecutor):
 
     async def execute(self, context, event_queue):
         text = first_text(context.message)
+        serving.tell("execute", context, text)
         if text == "message" and not context.current_task:
             await event_queue.enqueue_event(direct_message(context))
             return
@@ -47,6 +48,7 @@ class TestAgent(AgentExecutor):
 
     async def cancel(self, context, event_queue):
         # The framework stops `execute` itself, after this returns.
+        serving.tell("cancel", context)
         await TaskUpdater(event_queue, context.task_id, context.context_id).cancel()
 
 
@@ -66,6 +68,18 @@ async def slow(updater, _):
     await updater.start_work()
     await add_pieces(updater, ["1", "2", "3"], pause=0.3)
     await updater.complete()
+
+
+async def pace(updater, _):
+    await updater.start_work()
+    await add_pieces(updater, list("123456"), pause=0.5)
+    await updater.complete()
+
+
+async def linger(updater, text):
+    await updater.start_work()
+    await add_text(updater, "begun")
+    await hold(updater, text)
 
 
 async def hold(updater, text):
@@ -103,7 +117,7 @@ async def file(updater, _):
     await updater.complete()
 
 
-BEHAVIOURS = {f.__name__: f for f in (chunk, slow, hold, ask, auth, fail, reject, file)}
+BEHAVIOURS = {f.__name__: f for f in (chunk, slow, pace, hold, linger, ask, auth, fail, reject, file)}
 
 
 def first_text(message):

@@ -2,10 +2,23 @@
 
 import argparse
 import asyncio
+import json
 import socket
 
 import grpc
 import uvicorn
+
+
+TELLING = False
+
+
+def tell(word, context, text=""):
+    """Says on stdout what the agent is asked, if that is wanted."""
+    if not TELLING:
+        return
+    references = context.message.reference_task_ids or [] if context.message else []
+    ids = {"task": context.task_id, "context": context.context_id, "references": list(references)}
+    print(json.dumps({"told": word, "text": text, **ids}), flush=True)
 
 
 class _Server(uvicorn.Server):
@@ -36,4 +49,8 @@ def main(make_app, about):
     """Serves what `make_app(base, grpc_address, grpc_server)` gives and has added to the gRPC server."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--port", type=int, default=0)
-    asyncio.run(_serve(make_app, parser.parse_args().port))
+    parser.add_argument("--tell", action="store_true", help="say on stdout what the agent is asked")
+    options = parser.parse_args()
+    global TELLING  # noqa: PLW0603 - it is said once, before anything is served
+    TELLING = options.tell
+    asyncio.run(_serve(make_app, options.port))

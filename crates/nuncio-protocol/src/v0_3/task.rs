@@ -79,8 +79,7 @@ pub(super) fn read_time(object: &mut Object, name: &str) -> Read<Option<Timestam
     let Some(text) = object.text(name)? else {
         return Ok(None);
     };
-    Timestamp::parse(&text)
-        .or_else(|_| Timestamp::parse(&format!("{text}Z")))
+    Timestamp::parse_told(&text)
         .map(Some)
         .map_err(|error| object.wrong(name, error.to_string()))
 }

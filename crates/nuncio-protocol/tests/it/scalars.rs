@@ -126,6 +126,22 @@ fn timestamps_are_read_with_any_offset_and_fraction_and_written_in_utc() {
     }
 }
 
+/// Frameworks tell local times without a zone; what is asked for must have one.
+#[test]
+fn a_time_that_is_told_without_a_zone_is_utc() {
+    for (text, written) in [
+        ("2025-10-28T10:30:00", "2025-10-28T10:30:00.000Z"),
+        ("2025-10-28T10:30:00.123456", "2025-10-28T10:30:00.123456Z"),
+    ] {
+        let status: TaskStatus = read(&format!(r#"{{"timestamp":"{text}"}}"#)).unwrap();
+        assert_eq!(status.timestamp.unwrap().to_string(), written);
+    }
+    for text in ["now", "2025-10-28", "2025-10-28T10:30:00 Z"] {
+        let error = read::<TaskStatus>(&format!(r#"{{"timestamp":"{text}"}}"#)).unwrap_err();
+        assert_eq!(error.path, "timestamp", "{text}");
+    }
+}
+
 /// JSON-03.
 #[test]
 fn what_is_no_timestamp_is_refused_with_its_path() {

@@ -10,12 +10,19 @@ use nuncio_protocol::{
 };
 use tokio::runtime::Handle;
 use tokio::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
 
 use super::agent::{RemoteError, RemoteSettings, Waiting};
-use super::state::RemoteState;
+use super::state::{RemoteState, question};
 
 /// How long a remote agent has to take a cancel.
 const CANCEL_LIMIT: Duration = Duration::from_secs(10);
+/// How long a cancel waits to be told which task there it is about.
+const OPENING_LIMIT: Duration = Duration::from_secs(1);
+/// The first and the last time to wait for an agent that still shows the question it was answered;
+/// each is twice the one before.
+const FIRST_LOOK: Duration = Duration::from_millis(100);
+const LAST_LOOK: Duration = Duration::from_millis(6400);
 
 pub(super) struct Exchange<'a> {
     cx: &'a RunCx,
@@ -29,6 +36,8 @@ pub(super) struct Exchange<'a> {
     /// The task as its events tell it.
     task: Task,
     said: Option<Message>,
+    /// Fired when it is known which task there is ours.
+    opened: CancellationToken,
 }
 
 /// Why an exchange is over before its task is.
@@ -73,6 +82,7 @@ impl<'a> Exchange<'a> {
             forwarded: ForwardedHeaders::default(),
             task: Task::default(),
             said: None,
+            opened: CancellationToken::new(),
         }
     }
 
@@ -80,9 +90,10 @@ impl<'a> Exchange<'a> {
         let kept = |error| RemoteError::NotKept(self.agent.clone(), error);
         self.state = RemoteState::of(self.cx).await.map_err(kept)?;
         self.forwarded.clone_from(&input.forwarded);
+        let opened = self.opened.clone();
         let heard = tokio::select! {
             biased;
-            () = self.cx.cancellation().cancelled() => None,
+            () = canceled(self.cx, &opened) => None,
             heard = self.converse(&input) => Some(heard),
         };
         match heard {
@@ -109,13 +120,37 @@ impl<'a> Exchange<'a> {
             "" => format!("{}.{}", self.cx.task(), input.message.message_id),
             place => format!("{}.{place}.{}", self.cx.task(), input.message.message_id),
         };
+        if self.state.open.is_some() {
+            self.opened.cancel();
+        }
         let stream = match self.state.open.clone() {
             Some(open) if self.state.sent.as_ref() == Some(&id) => {
                 self.client.follow(self.call(), open).await?
             }
             _ => self.send(input, &id).await?,
         };
-        self.hear(stream, &id).await
+        self.hear(stream, &id).await?;
+        self.wait_for_beginning(&id).await?;
+        if self.task.status.state.is_interrupted() {
+            self.state.asked = question(&self.task.status);
+            self.state.keep(self.cx)?;
+        }
+        Ok(())
+    }
+
+    /// Some agents take an answer and show the question for a while before they begin with it.
+    async fn wait_for_beginning(&mut self, id: &str) -> Result<(), Break> {
+        let mut delay = FIRST_LOOK;
+        while self.state.is_answered(&self.task.status) && delay <= LAST_LOOK {
+            tokio::time::sleep(delay).await;
+            delay *= 2;
+            let stream = self
+                .client
+                .follow(self.call(), self.task.id.clone())
+                .await?;
+            self.hear(stream, id).await?;
+        }
+        Ok(())
     }
 
     async fn send(&mut self, input: &Input, id: &str) -> Result<EventStream, Break> {
@@ -212,19 +247,37 @@ impl<'a> Exchange<'a> {
         let mut answers = self.state.open.is_some() && self.state.sent.as_deref() != Some(sent);
         while let Some(event) = stream.next().await {
             let event = event?;
-            self.tell(event.response()).await?;
-            if self.state.note(&self.task, sent) {
-                self.span.set("a2a.remote.task.id", self.task.id.as_str());
-                self.state.keep(self.cx)?;
+            if let StreamResponse::Task(task) = event.response()
+                && !task.status.state.is_terminal()
+            {
+                // Before anything of it is told: whoever has seen it work finds it again.
+                self.note(task, sent)?;
             }
+            self.tell(event.response()).await?;
+            let task = std::mem::take(&mut self.task);
+            let noted = self.note(&task, sent);
+            self.task = task;
+            noted?;
             let snapshot = matches!(event.response(), StreamResponse::Task(_));
             let answered = std::mem::take(&mut answers) && snapshot;
+            let answered = answered || (snapshot && self.state.is_answered(&self.task.status));
             if !answered && event.state().is_some_and(TaskState::is_interrupted) {
                 break;
             }
         }
         if self.said.is_none() && self.task.id.is_empty() {
             return Err(no_answer().into());
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, task: &Task, sent: &str) -> Result<(), EmitError> {
+        if self.state.note(task, sent) {
+            self.span.set("a2a.remote.task.id", task.id.as_str());
+            self.state.keep(self.cx)?;
+        }
+        if !task.id.is_empty() {
+            self.opened.cancel();
         }
         Ok(())
     }
@@ -240,9 +293,11 @@ impl<'a> Exchange<'a> {
                 }
             }
             StreamResponse::Task(task) => {
+                // What is there of a task that goes on may be added to, also after a restart here.
+                let whole = task.status.state.is_terminal();
                 for artifact in &task.artifacts {
                     if known(&self.task, artifact) != Some(artifact) {
-                        self.cx.artifact(artifact.clone()).await?;
+                        self.cx.chunk(artifact.clone(), false, whole).await?;
                     }
                 }
                 if task.status.message != self.task.status.message {
@@ -347,6 +402,12 @@ impl Drop for Exchange<'_> {
             self.cancel();
         }
     }
+}
+
+/// Done when nobody wants the answer any more and the task there is known, or is slow to be.
+async fn canceled(cx: &RunCx, opened: &CancellationToken) {
+    cx.cancellation().cancelled().await;
+    let _ = tokio::time::timeout(OPENING_LIMIT, opened.cancelled()).await;
 }
 
 fn goes_on(state: TaskState) -> bool {

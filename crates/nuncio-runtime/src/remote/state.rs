@@ -1,7 +1,7 @@
 //! What must be remembered of a remote agent between a run and the next.
 
 use nuncio_engine::{EmitError, RunCx, SessionError};
-use nuncio_protocol::{ContextId, Task, TaskId};
+use nuncio_protocol::{ContextId, Task, TaskId, TaskStatus};
 use serde::{Deserialize, Serialize};
 
 /// How things stand with a remote agent.
@@ -17,6 +17,9 @@ pub(super) struct RemoteState {
     /// The message that the open task is the answer to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) sent: Option<String>,
+    /// The question that the open task asked last, as it can be told from the next one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) asked: Option<String>,
     /// The task there that ended last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) last: Option<TaskId>,
@@ -44,6 +47,7 @@ impl RemoteState {
         let passed = Self {
             open: None,
             sent: None,
+            asked: None,
             ..self.clone()
         };
         let passed = serde_json::to_value(passed).unwrap_or_default();
@@ -80,4 +84,18 @@ impl RemoteState {
         }
         *self != before
     }
+
+    /// Whether a status is the question that has been answered, seen once more.
+    pub(super) fn is_answered(&self, status: &TaskStatus) -> bool {
+        status.state.is_interrupted() && self.asked.is_some() && self.asked == question(status)
+    }
+}
+
+/// What a question can be told by: its message and its time, if it has any.
+pub(super) fn question(status: &TaskStatus) -> Option<String> {
+    let message = status.message.as_ref().map(|message| &message.message_id);
+    let id = message.map(ToString::to_string).unwrap_or_default();
+    let time = status.timestamp.map(|time| time.to_string());
+    let text = format!("{id} {}", time.unwrap_or_default());
+    Some(text).filter(|text| text.len() > 1)
 }

@@ -254,7 +254,10 @@ async fn br_185_after_a_restart_the_remote_task_is_still_ours() {
     before.engine.drain(Duration::ZERO).await.unwrap();
 
     let (after, _) = Bed::of_on(open(), site.remote("remote").await);
+    let told = after.store_position(&task.id).await;
     assert_eq!(after.engine.recover().await.unwrap(), 1);
+    // Only when it has told again what there was does the rest come, piece by piece.
+    until(async || after.store_position(&task.id).await > told).await;
     go.add_permits(1);
     until(async || after.task(&task.id).await.status.state == TaskState::Completed).await;
     assert_eq!(artifact_text(&after.task(&task.id).await), "begun, done");
