@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -118,6 +118,7 @@ impl Core {
             checkpoints: Mutex::default(),
             tree: Mutex::default(),
             cancel_metadata: Mutex::default(),
+            rerun: OnceLock::new(),
         };
         let cx = RunCx {
             inner: Arc::new(inner),
