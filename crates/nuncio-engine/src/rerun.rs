@@ -8,12 +8,16 @@
 //! { "task": "<the task>", "node": "<a step of its call tree>", "output": "<what it gives now>" }
 //! ```
 //!
-//! With `input` instead of `output` the step is made with that.
+//! With `input` instead of `output` the step is made with that. Only agents whose
+//! [`AgentInfo::reruns`](crate::AgentInfo::reruns) says so let their callers do this.
+//!
+//! Steps are calls of models and tools. Whatever else the run does before the changed one, such as
+//! calls of remote agents in a flow, it does again.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
-use nuncio_protocol::{A2aError, Metadata, SendMessageRequest, Task, TaskId};
+use nuncio_protocol::{A2aError, ErrorKind, Metadata, SendMessageRequest, Task, TaskId};
 use nuncio_store::Scope;
 use parking_lot::Mutex;
 use serde::{Deserialize, Deserializer};
@@ -103,6 +107,10 @@ impl HostedAgent {
         let Some(mut wish) = wish(request.metadata.as_ref())? else {
             return Ok(None);
         };
+        if !self.info().reruns {
+            let message = "callers of this agent may not run tasks again from a step";
+            return Err(A2aError::new(ErrorKind::UnsupportedOperation, message));
+        }
         let scope = self.scope(call);
         let stored = self.core.store.load(&scope, &wish.task).await;
         let stored = stored.map_err(|error| store_error(&error))?;
@@ -255,7 +263,7 @@ impl Rerun {
             return repeating.stray(format!("it makes a step {name} that was not there"));
         };
         if at == repeating.changed {
-            return repeating.change.take().map_or(Asked::Live, Asked::Given);
+            return repeating.change.take().map_or(Asked::Live, Asked::Changed);
         }
         if repeating.around.contains(&at) {
             return Asked::Live;
@@ -275,7 +283,10 @@ impl Rerun {
 }
 
 enum Asked {
+    /// What it was.
     Given(Replay),
+    /// What it is now.
+    Changed(Replay),
     /// It is made.
     Live,
     /// It is made, since it is not known what came of it.
@@ -353,16 +364,16 @@ impl Span {
                 Ok(None)
             }
             Asked::Given(replay) => {
-                self.set(
-                    REPLAYED,
-                    match &replay {
-                        Replay::Input(_) => "with another input",
-                        Replay::Output(_) | Replay::Failed(_) => "yes",
-                    },
-                );
-                if let Replay::Input(input) = &replay {
-                    self.input(input);
-                }
+                self.set(REPLAYED, "yes");
+                Ok(Some(replay))
+            }
+            Asked::Changed(Replay::Input(input)) => {
+                self.set(REPLAYED, "with another input");
+                self.input(&input);
+                Ok(Some(Replay::Input(input)))
+            }
+            Asked::Changed(replay) => {
+                self.set(REPLAYED, "with another output");
                 Ok(Some(replay))
             }
         }

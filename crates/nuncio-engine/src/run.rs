@@ -256,7 +256,12 @@ impl Run {
         if self.cx.inner.cancel.is_cancelled() {
             return End::Stopped(TaskState::Canceled, String::new());
         }
-        end
+        match end {
+            End::Done(_) | End::Reply(_) | End::Paused(_) if self.cx.repeats() => {
+                failed("the run came to its end before the step that was to be changed")
+            }
+            end => end,
+        }
     }
 
     fn is_draft(&self) -> bool {

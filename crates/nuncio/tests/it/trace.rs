@@ -34,6 +34,7 @@ id = "desk"
 kind = "model"
 model = "demo"
 members = ["far"]
+reruns = true
 
 [[agents]]
 id = "far"

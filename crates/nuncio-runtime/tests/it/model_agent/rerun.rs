@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use nuncio_engine::{AgentInfo, Node, RERUN, SpanKind};
+use nuncio_engine::{Agent, AgentInfo, Node, Pause, RERUN, SpanKind};
 use nuncio_protocol::{
-    A2aError, Call, Caller, ErrorKind, Message, SendMessageRequest, SendMessageResponse, Task,
-    TaskState,
+    A2aError, Call, Caller, ErrorKind, Message, Part, SendMessageRequest, SendMessageResponse,
+    Task, TaskState,
 };
 use nuncio_runtime::ModelAgentBuilder;
 use nuncio_runtime::model::FakeModel;
@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{agent, hosted};
+use super::agent;
 use crate::support::{Hosted, fake, said, texts};
 
 #[derive(Deserialize, JsonSchema)]
@@ -57,6 +57,18 @@ impl Orders {
     fn asked(&self) -> Vec<u32> {
         self.0.lock().drain(..).collect()
     }
+}
+
+/// An agent whose callers may run tasks again.
+fn hosted(agent: ModelAgentBuilder) -> Hosted {
+    Hosted::new(built(agent))
+}
+
+fn built(agent: ModelAgentBuilder) -> Arc<dyn Agent> {
+    let mut info = AgentInfo::new("helper", "Helper", "helps");
+    info.id = agent.info_so_far().id.clone();
+    info.reruns = true;
+    Arc::new(agent.info(info).build().unwrap())
 }
 
 /// A wish to run a task again with a step changed.
@@ -271,14 +283,7 @@ async fn a_step_within_another_is_changed() {
 async fn a_run_that_goes_astray_fails() {
     let (model, orders) = (model(), Orders::default());
     let store = Arc::new(nuncio_store::MemoryStore::default());
-    let built = |instructions: &str| -> Arc<dyn nuncio_engine::Agent> {
-        Arc::new(
-            helper(&model, &orders)
-                .instructions(instructions)
-                .build()
-                .unwrap(),
-        )
-    };
+    let built = |instructions: &str| built(helper(&model, &orders).instructions(instructions));
     let before = Hosted::made(Arc::clone(&store), |_| built("Be kind."));
     let first = before.task("where is it?").await;
     let tool = steps(&before, &first, SpanKind::Tool).await.remove(0);
@@ -347,6 +352,51 @@ async fn what_cannot_run_again_is_refused() {
     assert_eq!(hosted.tasks().await.len(), 1);
 }
 
+/// Callers may do so only where the agent says it.
+#[tokio::test]
+async fn callers_run_again_only_what_they_may() {
+    let (model, orders) = (model(), Orders::default());
+    let hosted = super::hosted(helper(&model, &orders));
+    let first = hosted.task("where is it?").await;
+    let tool = steps(&hosted, &first, SpanKind::Tool).await.remove(0);
+    let request = again(&hosted, &first, &tool.id, ("output", json!(1)));
+    let refused = hosted.send(Call::client(), request).await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::UnsupportedOperation);
+    assert_eq!(hosted.tasks().await.len(), 1);
+}
+
+/// A run that asks the user before it comes to the step does not go on without the change.
+#[tokio::test]
+async fn a_run_that_pauses_before_the_step_fails() {
+    let (model, orders) = (
+        fake(
+            "fake",
+            "[[rules]]\nwhen = { after_tool = 'ask' }\nreply = [{ text = '{result}' }]\n\
+             [[rules]]\notherwise = true\nreply = [{ tool = { name = 'ask', arguments = { order = 7 } } }]",
+        ),
+        Orders::default(),
+    );
+    let large = FnTool::new("ask", "Asks.", |cx: ToolCx, _args: Args| async move {
+        if let Some(answer) = cx.answer() {
+            return Ok::<_, ToolError>(ToolOutput::Value(answer.text().repeat(70_000).into()));
+        }
+        let question = cx.run().message(vec![Part::text("well?")]);
+        Ok(ToolOutput::Paused(Box::new(Pause::input(question))))
+    });
+    let hosted = hosted(helper(&model, &orders).tool(large));
+    let asking = hosted.task("x").await;
+    let first = hosted.answer(&asking.id, "y").await;
+    assert_eq!(first.status.state, TaskState::Completed);
+    let last = steps(&hosted, &first, SpanKind::Model).await.pop().unwrap();
+    let second = rerun(&hosted, &first, &last.id, ("output", json!("z"))).await;
+    assert_eq!(second.status.state, TaskState::Failed);
+    assert!(
+        said(&second).contains("before the step"),
+        "{}",
+        said(&second)
+    );
+}
+
 /// What was too large to be kept is made again, and the step says so.
 #[tokio::test]
 async fn what_was_not_recorded_is_made_again() {
@@ -356,8 +406,7 @@ async fn what_was_not_recorded_is_made_again() {
         large.lock().push(args.order);
         async move { Ok::<_, ToolError>(ToolOutput::Value(json!("x".repeat(70_000)))) }
     });
-    let info = AgentInfo::new("helper", "Helper", "helps");
-    let hosted = hosted(agent(&model).info(info).tool(tool));
+    let hosted = hosted(agent(&model).tool(tool));
     let first = hosted.task("where is it?").await;
     orders.asked();
     let last = steps(&hosted, &first, SpanKind::Model).await.pop().unwrap();
