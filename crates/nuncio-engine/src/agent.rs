@@ -100,6 +100,10 @@ pub struct AgentInfo {
     pub answers_directly: bool,
     /// Whether it takes further messages while it works; they are queued.
     pub queues_messages: bool,
+    /// Whether callers may run their tasks [again from a step](crate::RERUN) that they change. They
+    /// then decide what its tools, and those of agents that work for it, are called with and what has
+    /// come out of them.
+    pub reruns: bool,
 }
 
 impl AgentInfo {
@@ -132,6 +136,7 @@ impl AgentInfo {
             resumable: false,
             answers_directly: false,
             queues_messages: true,
+            reruns: false,
         }
     }
 

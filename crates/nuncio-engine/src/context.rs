@@ -1,6 +1,6 @@
 //! What a run can see and do.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use nuncio_protocol::{
     AgentId, Artifact, ArtifactId, Caller, ContextId, Message, Metadata, Part, SpanSink, TaskId,
@@ -15,6 +15,7 @@ use crate::cell::Queue;
 use crate::chain::Chain;
 use crate::outbox::{Emitted, Outbox};
 use crate::place::{Checkpoints, Place};
+use crate::rerun::Rerun;
 use crate::session::Sessions;
 use crate::span::{RunTrace, Tree};
 
@@ -60,6 +61,8 @@ pub(crate) struct RunInner {
     pub(crate) checkpoints: Mutex<Checkpoints>,
     pub(crate) tree: Mutex<Tree>,
     pub(crate) cancel_metadata: Mutex<Option<Metadata>>,
+    /// What the run repeats, if it does.
+    pub(crate) rerun: OnceLock<Rerun>,
 }
 
 impl RunCx {

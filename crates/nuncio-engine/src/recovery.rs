@@ -9,6 +9,7 @@ use nuncio_store::{Append, Appended, Claim, ClaimedRun, Head, HeldRun, LeaseChan
 use crate::cell::{Cell, QueuedMessage};
 use crate::end::End;
 use crate::engine::Core;
+use crate::rerun::is_rerun;
 use crate::run::Start;
 
 /// Runs claimed at a time.
@@ -133,7 +134,9 @@ impl Core {
         let request = request.unwrap_or_default();
         let cx = self.prepare(&cell, caller, epoch, attempt, first, &request);
         match (agent, message) {
-            (Some(agent), Some(message)) if agent.info().resumable => {
+            (Some(agent), Some(message))
+                if agent.info().resumable && !is_rerun(message.request.metadata.as_ref()) =>
+            {
                 pending.for_each(|queued| cx.inner.queue.push(queued));
                 self.launch(
                     Start {

@@ -52,17 +52,26 @@ impl RequestParts {
 }
 
 impl Core {
+    /// What accompanied a task's first message.
+    pub(crate) async fn first_request(
+        &self,
+        scope: &Scope,
+        task: &TaskId,
+    ) -> Result<RequestParts, StoreError> {
+        let requests = self.store.requests(scope, task, 0).await?;
+        match requests.first() {
+            Some((1, stored)) => RequestParts::read(stored),
+            _ => Ok(RequestParts::default()),
+        }
+    }
+
     /// Where the sender of a task's first message stood in its trace.
     pub(crate) async fn first_trace(
         &self,
         scope: &Scope,
         task: &TaskId,
     ) -> Result<Option<TraceContext>, StoreError> {
-        let requests = self.store.requests(scope, task, 0).await?;
-        match requests.first() {
-            Some((1, stored)) => Ok(RequestParts::read(stored)?.trace),
-            _ => Ok(None),
-        }
+        Ok(self.first_request(scope, task).await?.trace)
     }
 
     /// The messages among stored events, each with what accompanied it, for a run to answer.

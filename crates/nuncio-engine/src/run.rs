@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -118,6 +118,7 @@ impl Core {
             checkpoints: Mutex::default(),
             tree: Mutex::default(),
             cancel_metadata: Mutex::default(),
+            rerun: OnceLock::new(),
         };
         let cx = RunCx {
             inner: Arc::new(inner),
@@ -255,7 +256,12 @@ impl Run {
         if self.cx.inner.cancel.is_cancelled() {
             return End::Stopped(TaskState::Canceled, String::new());
         }
-        end
+        match end {
+            End::Done(_) | End::Reply(_) | End::Paused(_) if self.cx.repeats() => {
+                failed("the run came to its end before the step that was to be changed")
+            }
+            end => end,
+        }
     }
 
     fn is_draft(&self) -> bool {

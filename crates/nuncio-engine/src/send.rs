@@ -20,6 +20,7 @@ use crate::engine::store_error;
 use crate::hosted::ended;
 use crate::reader::{Purpose, Reader, Settled, unavailable};
 use crate::request::RequestParts;
+use crate::rerun::Rerun;
 use crate::run::{Start, not_before};
 use crate::{HostedAgent, RunCx};
 
@@ -43,6 +44,8 @@ struct Incoming {
     caller: nuncio_protocol::Caller,
     /// Whether the sender waits for the agent anyway, so that its first step may be made at once.
     at_once: bool,
+    /// The earlier run that the one to begin repeats.
+    rerun: Option<Rerun>,
 }
 
 impl HostedAgent {
@@ -97,17 +100,20 @@ impl HostedAgent {
     }
 
     /// Stores the message and sees to it that it is answered.
-    async fn take(&self, call: Call, request: SendMessageRequest) -> Result<Taken> {
+    async fn take(&self, call: Call, mut request: SendMessageRequest) -> Result<Taken> {
         if self.core.is_draining() {
             return Err(A2aError::new(
                 ErrorKind::Unavailable,
                 "the server is shutting down, try again",
             ));
         }
-        let incoming = self.incoming(call, request)?;
+        let rerun = self.rerun(&call, &mut request).await?;
+        let mut incoming = self.incoming(call, request)?;
+        incoming.rerun = rerun;
         let named = incoming.message.task_id.clone();
         match named {
             Some(id) => self.continue_task(incoming, &id).await,
+            None if incoming.rerun.is_some() => self.new_task(incoming).await,
             None => match self.waiting_task(&incoming).await? {
                 Some(id) => self.continue_task(incoming, &id).await,
                 None => self.new_task(incoming).await,
@@ -156,6 +162,7 @@ impl HostedAgent {
             webhook,
             caller: call.caller,
             at_once,
+            rerun: None,
         })
     }
 
@@ -308,6 +315,10 @@ impl HostedAgent {
         let cx = self
             .core
             .prepare(cell, incoming.caller, 1, 1, first, &incoming.request);
+        if let Some(rerun) = incoming.rerun {
+            // It is the first: the run has just been prepared.
+            let _ = cx.inner.rerun.set(rerun);
+        }
         let (message, request) = (incoming.message, incoming.request);
         let message = QueuedMessage {
             position: 1,

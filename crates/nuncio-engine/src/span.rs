@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::context::RunInner;
+use crate::rerun::Rerun;
 use crate::{RunCx, place::Place};
 
 /// What a step of a run is.
@@ -156,7 +157,25 @@ impl Span {
 
     /// Tells what came out; kept with the task, never exported.
     pub fn output(&self, value: &Value) {
-        self.open.lock().node.output = kept(value);
+        let mut open = self.open.lock();
+        open.node.output = kept(value);
+        if open.node.output.is_none() {
+            open.node.leave_out();
+        }
+    }
+
+    /// Tells a part of what came out; a run that [repeats](Self::replay) this one makes the step again.
+    pub fn output_in_part(&self, value: &Value) {
+        self.output(value);
+        self.open.lock().node.leave_out();
+    }
+
+    pub(crate) fn node(&self) -> Node {
+        self.open.lock().node.clone()
+    }
+
+    pub(crate) fn rerun(&self) -> Option<&Rerun> {
+        self.run.rerun.get()
     }
 
     /// Says that it failed, and why in a few words.
@@ -167,6 +186,19 @@ impl Span {
     /// Its place in the trace.
     pub fn context(&self) -> TraceContext {
         self.context
+    }
+}
+
+/// Says of a step that not all that came out of it was kept.
+const LEFT_OUT: &str = "nuncio.output.left_out";
+
+impl Node {
+    fn leave_out(&mut self) {
+        self.attributes.insert(LEFT_OUT.to_owned(), true.into());
+    }
+
+    pub(crate) fn is_left_out(&self) -> bool {
+        self.attributes.contains_key(LEFT_OUT)
     }
 }
 
@@ -193,6 +225,9 @@ impl RunCx {
     pub fn span(&self, kind: SpanKind, name: impl Into<String>) -> Span {
         let context = self.place.span.child(&*self.inner.environment.ids);
         let node = self.node(kind, name.into(), context, Some(self.place.span.span_hex()));
+        if let Some(rerun) = self.inner.rerun.get() {
+            rerun.begin(&node, &self.inner.trace.span.span_hex());
+        }
         self.inner.tree.lock().put(node.clone());
         Span {
             run: Arc::clone(&self.inner),

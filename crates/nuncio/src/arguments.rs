@@ -287,6 +287,11 @@ pub(crate) enum TaskCommand {
   nuncio task trace -a http://127.0.0.1:8080 TASK
   nuncio task trace -a http://127.0.0.1:8080 --content -o json TASK")]
     Trace(TaskTraceArguments),
+    /// Make a new task that repeats one up to a step, with that step changed; what follows happens
+    #[command(help_template = TEMPLATE, before_help = "Examples:
+  nuncio task rerun -a http://127.0.0.1:8080 TASK --node NODE --input '{\"order\": 8}'
+  nuncio task rerun -a http://127.0.0.1:8080 TASK --node NODE --result '\"out of stock\"'")]
+    Rerun(TaskRerunArguments),
     /// Write all tasks of a store as JSON lines, with logs, keys and webhooks
     #[command(help_template = TEMPLATE, before_help = "Examples:
   nuncio task export nuncio-data > tasks.jsonl
@@ -309,6 +314,26 @@ pub(crate) struct TaskTraceArguments {
     pub(crate) content: bool,
     #[command(flatten)]
     pub(crate) client: ClientOptions,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TaskRerunArguments {
+    /// The id of the task to repeat
+    #[arg(value_name = "TASK")]
+    pub(crate) task: String,
+    /// The call of a model or a tool to change, as `task trace` names it; those before it are not made
+    #[arg(long, value_name = "ID")]
+    pub(crate) node: String,
+    /// Make the call with this: the arguments of a tool, or a question to a model as the tree has it
+    #[arg(long, value_name = "JSON", required_unless_present = "result")]
+    pub(crate) input: Option<String>,
+    /// Do not make the call: this came out of it
+    #[arg(long, value_name = "JSON", conflicts_with = "input")]
+    pub(crate) result: Option<String>,
+    #[command(flatten)]
+    pub(crate) client: ClientOptions,
+    #[command(flatten)]
+    pub(crate) follow: FollowOptions,
 }
 
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use nuncio_engine::Settings;
+use nuncio_engine::{AgentInfo, Outcome, RERUN, RunCx, Settings, SpanKind, agent_fn};
 use nuncio_protocol::AgentService as _;
 use nuncio_protocol::{Role, SendMessageConfiguration, StreamResponse, TaskState};
 use nuncio_store::{MemoryOptions, MemoryStore, NewTask, Store};
@@ -12,6 +12,7 @@ use nuncio_testkit::{
     Bed, Behaviour, FaultyStore, TestAgent, artifact_text, call, collect, send, sent_task,
     text_message, texts,
 };
+use serde_json::json;
 
 fn store() -> Arc<dyn Store> {
     Arc::new(MemoryStore::new(MemoryOptions::default()))
@@ -73,6 +74,56 @@ async fn a_resumable_agent_goes_on_from_its_checkpoint() {
     assert_eq!(done.status.state, TaskState::Completed);
     assert_eq!(artifact_text(&done), r#"found {"step":1}"#);
     assert_eq!(*after.trace.attempts.lock(), [2]);
+}
+
+/// A run that repeats another one does not begin anew without what it was given.
+#[tokio::test]
+async fn a_run_that_repeats_another_is_not_taken_up_again() {
+    let store = store();
+    let agent = || {
+        let mut info = AgentInfo::new("agent", "Agent", "a");
+        (info.resumable, info.reruns) = (true, true);
+        agent_fn(info, async |cx: RunCx, _| {
+            let tool = cx.span(SpanKind::Tool, "execute_tool x");
+            tool.input(&json!(1));
+            tool.output(&json!(2));
+            match tool.replay()? {
+                None => Ok(Outcome::Done),
+                Some(_) => std::future::pending().await,
+            }
+        })
+    };
+    let (before, spans) = Bed::of_on(Arc::clone(&store), agent());
+    let first = before.ask("m1", "go").await;
+    while spans.all().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    let mut tree = Vec::new();
+    while tree.len() < 2 {
+        let read = before.agent.call_tree(&call("alice"), &first.id).await;
+        tree = read.unwrap();
+    }
+    let mut request = send(text_message("m2", "again"));
+    let wish = json!({"task": first.id, "node": tree[1].id, "output": 3});
+    let metadata = request.metadata.get_or_insert_default();
+    metadata.insert(RERUN.to_owned(), wish);
+    let mut configuration = SendMessageConfiguration::default();
+    configuration.return_immediately = true;
+    request.configuration = Some(configuration);
+    let sent = before.agent.send_message(call("alice"), request).await;
+    let second = sent_task(sent.unwrap());
+    assert_ne!(second.id, first.id);
+
+    let (after, _) = Bed::of_on(store, agent());
+    assert_eq!(after.engine.recover().await.unwrap(), 1);
+    let mut task = after.task(&second.id).await;
+    while !task.status.state.is_terminal() {
+        tokio::task::yield_now().await;
+        task = after.task(&second.id).await;
+    }
+    assert_eq!(task.status.state, TaskState::Failed);
+    let reason = task.status.message.unwrap().text();
+    assert!(reason.contains("interrupted by a restart"), "{reason}");
 }
 
 /// P3: attempts are numbered, whichever process makes them.

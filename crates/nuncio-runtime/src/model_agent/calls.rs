@@ -1,7 +1,7 @@
 //! Calling the tools that the model has asked for.
 
 use futures_util::{StreamExt as _, stream};
-use nuncio_engine::{AgentError, Pause, Span, SpanKind};
+use nuncio_engine::{AgentError, Pause, Replay, Span, SpanKind};
 use nuncio_protocol::{Message, Part};
 use serde_json::Value;
 
@@ -86,6 +86,10 @@ impl Exchange<'_> {
 
     /// The question for the first call that nobody has approved yet.
     fn ask_for_approval(&mut self) -> Option<Pause> {
+        if self.cx.repeats() {
+            // Results are given. A call that is made after all fails if it is not approved.
+            return None;
+        }
         let needs = |at: &usize| {
             let pending = &self.pending().calls[*at];
             let tool = self.tool(&pending.call.name);
@@ -168,18 +172,41 @@ impl Exchange<'_> {
     }
 
     async fn call(&self, at: usize) -> CallEnd {
-        let call = &self.pending().calls[at].call;
+        let PendingCall { call, approved, .. } = &self.pending().calls[at];
         let Some(tool) = self.tool(&call.name) else {
             return CallEnd::Failed(format!("there is no tool {}", call.name));
         };
         let answer = (self.pending().answered == Some(at)).then(|| self.input.message.clone());
         let span = self.tool_span(call);
+        let args = match span.replay() {
+            Ok(None) => Ok(call.arguments.clone()),
+            Ok(Some(Replay::Input(args))) => tool.check(&args).map(|()| args),
+            Ok(Some(Replay::Output(output))) => {
+                span.output(&output);
+                return given(ToolOutput::Value(output), None);
+            }
+            Ok(Some(Replay::Failed(why))) => Err(ToolError::new(why)),
+            Err(astray) => Err(ToolError::new(astray.message())),
+        };
+        let args = args.and_then(|args| match tool.spec().needs_approval && !approved {
+            true => Err(ToolError::new("nobody has approved this call")),
+            false => Ok(args),
+        });
         let cx = ToolCx::new(self.cx.within(&span), &call.id, answer.clone());
-        match invoke(tool, cx, call.arguments.clone()).await {
+        let made = async { invoke(tool, cx, args?).await };
+        match made.await {
             Ok(output) => {
+                let value = match &output {
+                    ToolOutput::Value(value) => Some(value.clone()),
+                    _ => None,
+                };
                 let end = given(output, answer.as_ref());
-                if let CallEnd::Given { text, .. } = &end {
-                    span.output(&text.as_str().into());
+                if let CallEnd::Given { text, files, .. } = &end {
+                    match value {
+                        Some(value) => span.output(&value),
+                        None if files.is_empty() => span.output(&text.as_str().into()),
+                        None => span.output_in_part(&text.as_str().into()),
+                    }
                 }
                 end
             }

@@ -15,6 +15,7 @@ pub(super) enum Entry {
     /// The user spoke.
     User {
         /// The message.
+        #[serde(default)]
         message: String,
         text: String,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use futures_util::StreamExt as _;
-use nuncio_engine::{AgentError, Input, Outcome, Pause, RunCx, Span, SpanKind};
+use nuncio_engine::{AgentError, Input, Outcome, Pause, Replay, RunCx, Span, SpanKind};
 use nuncio_protocol::{Message, Metadata, Part};
 use serde_json::json;
 
 use super::ModelAgent;
+use super::again::told;
 use super::answer::Answer;
 use super::approval::{Decision, decision};
 use super::budget::{Used, shown};
@@ -35,8 +36,8 @@ pub(super) struct Exchange<'a> {
     pub(super) direct: Vec<Part>,
     /// What the message is answered with.
     pub(super) with: Otherwise,
-    system: String,
-    answer: Answer<'a>,
+    pub(super) system: String,
+    pub(super) answer: Answer<'a>,
     /// Whether the model has been told that its answer does not fit.
     repaired: bool,
     /// Whether a run of this message was cut off before.
@@ -47,11 +48,11 @@ pub(super) struct Exchange<'a> {
 
 /// What the model said in one turn.
 #[derive(Default)]
-struct Reply {
-    text: String,
-    thoughts: Vec<Thought>,
-    calls: Vec<ToolCall>,
-    stop: Option<StopReason>,
+pub(super) struct Reply {
+    pub(super) text: String,
+    pub(super) thoughts: Vec<Thought>,
+    pub(super) calls: Vec<ToolCall>,
+    pub(super) stop: Option<StopReason>,
 }
 
 impl<'a> Exchange<'a> {
@@ -229,9 +230,9 @@ impl<'a> Exchange<'a> {
     /// Asks the model once, and hears it to the end.
     async fn hear(&mut self) -> Result<Reply, Unheard> {
         let span = self.model_span();
-        let heard = self.hear_to_the_end(&span).await;
+        let heard = self.hear_or_repeat(&span).await;
         match &heard {
-            Ok(reply) => span.output(&json!({"text": reply.text, "toolCalls": reply.calls})),
+            Ok(reply) => span.output(&reply.told()),
             Err(Unheard::Model(error)) => {
                 span.set("error.type", error.kind());
                 span.fail(error.to_string());
@@ -246,11 +247,18 @@ impl<'a> Exchange<'a> {
         let span = self.cx.span(SpanKind::Model, format!("chat {name}"));
         span.set("gen_ai.operation.name", "chat");
         span.set("gen_ai.request.model", name);
-        let entries: Vec<_> = self.entries().collect();
-        if let Ok(turns) = serde_json::to_value(entries) {
-            span.input(&json!({"system": self.system, "conversation": turns}));
-        }
+        span.input(&json!({"system": self.system, "conversation": told(self.entries())}));
         span
+    }
+
+    async fn hear_or_repeat(&mut self, span: &Span) -> Result<Reply, Unheard> {
+        match span.replay()? {
+            Some(Replay::Output(said)) => return self.hear_again(said).await,
+            Some(Replay::Failed(why)) => return Err(AgentError::new(why).into()),
+            Some(Replay::Input(question)) => self.take_question(question)?,
+            None => {}
+        }
+        self.hear_to_the_end(span).await
     }
 
     async fn hear_to_the_end(&mut self, span: &Span) -> Result<Reply, Unheard> {
@@ -508,7 +516,7 @@ async fn tools(agent: &ModelAgent, cx: &RunCx) -> Vec<ReadyTool> {
 }
 
 /// Why the model was not heard to the end.
-enum Unheard {
+pub(super) enum Unheard {
     Model(ModelError),
     Agent(AgentError),
 }
@@ -516,6 +524,12 @@ enum Unheard {
 impl From<ModelError> for Unheard {
     fn from(error: ModelError) -> Self {
         Self::Model(error)
+    }
+}
+
+impl From<AgentError> for Unheard {
+    fn from(error: AgentError) -> Self {
+        Self::Agent(error)
     }
 }
 

@@ -4,6 +4,7 @@
 //! one artifact, calls the tools it asks for, and asks people where that is needed. What a run needs
 //! to go on after a pause or a crash lies in its checkpoint.
 
+mod again;
 mod answer;
 mod approval;
 mod budget;

@@ -35,6 +35,10 @@ impl Past {
         let mut entries = Vec::new();
         let mut written = false;
         for stored in session.load(READ).await? {
+            if task_of(&stored.value).is_some_and(|task| cx.repeats_task(task)) {
+                // A run that repeats this task knows what was said before it.
+                break;
+            }
             if run.is_some() && run_of(&stored.value) == run {
                 written = true;
                 continue;
@@ -56,6 +60,11 @@ impl Past {
     /// What was said, oldest first.
     pub(super) fn entries(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().map(|(_, entry)| entry)
+    }
+
+    /// Leaves out what was said.
+    pub(super) fn set_aside(&mut self) {
+        self.entries.clear();
     }
 
     /// How many entries there are.
@@ -105,6 +114,12 @@ impl Past {
         self.entries.splice(..count, [(through, summary.clone())]);
         Ok(())
     }
+}
+
+/// The task in which an entry was said.
+fn task_of(value: &Value) -> Option<&str> {
+    let (task, _) = run_of(value)?.split_once(':')?;
+    Some(task)
 }
 
 fn run_of(value: &Value) -> Option<&str> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
-use nuncio_engine::{Agent, AgentInfo, Engine, Environment, HostedAgent, Settings};
+use nuncio_engine::{Agent, AgentInfo, Engine, Environment, HostedAgent, Node, Settings};
 use nuncio_protocol::{
     AgentService as _, Call, CancelTaskRequest, ContextId, GetTaskRequest, ListTasksRequest,
     Message, Part, Result, SendMessageConfiguration, SendMessageRequest, SendMessageResponse,
@@ -90,6 +90,29 @@ impl Hosted {
         let request = ListTasksRequest::default();
         let listed = self.agent.list_tasks(Call::client(), request).await;
         listed.unwrap().tasks
+    }
+
+    pub(crate) async fn send(
+        &self,
+        call: Call,
+        request: SendMessageRequest,
+    ) -> Result<SendMessageResponse> {
+        self.agent.send_message(call, request).await
+    }
+
+    /// The call tree of a task that rests, once all of it is kept.
+    pub(crate) async fn tree(&self, task: &Task) -> Vec<Node> {
+        loop {
+            let tree = self
+                .agent
+                .call_tree(&Call::client(), &task.id)
+                .await
+                .unwrap();
+            if !tree.is_empty() && tree.iter().all(|node| node.ended.is_some()) {
+                return tree;
+            }
+            tokio::task::yield_now().await;
+        }
     }
 
     /// Sends a text and gives the task as it rests.

@@ -23,6 +23,7 @@ mod hints;
 mod options;
 mod parts;
 mod printer;
+mod rerun;
 mod send;
 mod session;
 mod settings;

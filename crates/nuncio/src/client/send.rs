@@ -81,7 +81,7 @@ async fn send_only(session: &Session, mut request: SendMessageRequest) -> Outcom
     warn_about(session, &sent)
 }
 
-async fn wait(session: &Session, request: SendMessageRequest) -> Outcome {
+pub(super) async fn wait(session: &Session, request: SendMessageRequest) -> Outcome {
     let named = names_task(&request);
     let message = request.message.as_ref();
     let message_id = message.map(|message| message.message_id.to_string());

@@ -1,4 +1,4 @@
-//! `nuncio task get|list|cancel|subscribe`; `trace` has a file of its own.
+//! `nuncio task get|list|cancel|subscribe`; `trace` and `rerun` have files of their own.
 
 use nuncio_protocol::{
     A2aError, AgentService as _, Call, CancelTaskRequest, ErrorKind, GetTaskRequest,
@@ -23,6 +23,7 @@ pub(crate) fn task(command: TaskCommand, around: &Surroundings) -> Outcome {
         TaskCommand::Cancel(arguments) => cancel(arguments, around),
         TaskCommand::Subscribe(arguments) => subscribe(arguments, around),
         TaskCommand::Trace(arguments) => super::trace::trace(&arguments, around),
+        TaskCommand::Rerun(arguments) => super::rerun::rerun(&arguments, around),
         // These work on a store, without an agent.
         TaskCommand::Export(arguments) => crate::portable::export(&arguments),
         TaskCommand::Import(arguments) => crate::portable::import(&arguments),

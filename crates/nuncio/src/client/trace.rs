@@ -19,14 +19,7 @@ pub(super) fn trace(arguments: &TaskTraceArguments, around: &Surroundings) -> Ou
     let prepared = Prepared::new(&arguments.client, Default::default(), around)?;
     super::block_on(async {
         let session = prepared.connect().await?;
-        let id = arguments.task.as_str().into();
-        let read = session
-            .client
-            .call_tree(Call::client(), &id, arguments.content);
-        let tree = match read.await {
-            Ok(tree) => tree,
-            Err(error) => return Err(without_tree(&session, &arguments.task, &error).await),
-        };
+        let tree = read(&session, &arguments.task, arguments.content).await?;
         if session.printer.is_json() {
             return session.printer.json(&tree);
         }
@@ -44,6 +37,18 @@ pub(super) fn trace(arguments: &TaskTraceArguments, around: &Surroundings) -> Ou
         }
         session.printer.text(text)
     })
+}
+
+/// Reads the call tree of a task; `content` says whether with what went in and came out.
+///
+/// # Errors
+/// No such task of this caller, an agent without call trees, or one of the way there.
+pub(super) async fn read(session: &Session, task: &str, content: bool) -> Outcome<Value> {
+    let id = task.into();
+    match session.client.call_tree(Call::client(), &id, content).await {
+        Ok(tree) => Ok(tree),
+        Err(error) => Err(without_tree(session, task, &error).await),
+    }
 }
 
 /// Why there is no tree. An agent that has none takes the address for a task's, so whether it knows
@@ -135,6 +140,10 @@ fn line(node: &Value) -> String {
     if let attempt @ 2.. = node["attempt"].as_u64().unwrap_or_default() {
         told.push(format!("attempt {attempt}"));
     }
+    if matches!(node["kind"].as_str(), Some("model" | "tool")) {
+        // `task rerun` wants it.
+        told.push(format!("node {}", text(&node["id"])));
+    }
     if let error @ Value::String(_) = &node["error"] {
         told.push(format!("failed: {}", text(error)));
     }
@@ -163,8 +172,8 @@ mod tests {
         ]});
         insta::assert_snapshot!(drawn(&tree), @r#"
         invoke_agent desk [agent] not ended, attempt 2
-          chat m [model] 7 ms, 12 tokens in, 3 out
-          execute_tool x chat fake [tool] 0 ms, failed: no such order
+          chat m [model] 7 ms, 12 tokens in, 3 out, node b
+          execute_tool x chat fake [tool] 0 ms, node c, failed: no such order
               input: {"order":7}
             invoke_agent far [remote] 5 ms, remote task t-9
         "#);

@@ -25,6 +25,7 @@ fn help_is_as_it_was() {
         &["task", "cancel"],
         &["task", "subscribe"],
         &["task", "trace"],
+        &["task", "rerun"],
         &["task", "export"],
         &["task", "import"],
         &["agents", "list"],

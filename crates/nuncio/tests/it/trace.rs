@@ -34,6 +34,7 @@ id = "desk"
 kind = "model"
 model = "demo"
 members = ["far"]
+reruns = true
 
 [[agents]]
 id = "far"
@@ -164,6 +165,55 @@ fn another_caller_finds_no_task() {
         .replace(&id, "nope");
     assert_eq!(told, absent["error"]["message"].as_str().unwrap());
     trace(&server, "wrong", &[&id]).exits(4);
+}
+
+/// A task again, with the tool's call changed: nothing else is asked for anew.
+#[test]
+fn a_task_runs_again_from_a_step() {
+    let far = Server::echo();
+    let server = near(&far);
+    let sent = server.send(&["--api-key", "alpha", "my order"]).exits(0);
+    let id = sent.field("Task ID");
+    let tree = || {
+        trace(&server, "alpha", &[&id, "-o", "json"])
+            .exits(0)
+            .json()
+    };
+    until(|| tree()["nodes"].as_array().unwrap().len() == 5);
+    let tool = named(&tree(), "execute_tool far")["id"].clone();
+    let tool = tool.as_str().unwrap();
+    let rerun = |key: &str, more: &[&str]| {
+        let more = [&["--api-key", key, &id], more].concat();
+        server.run(&["task", "rerun"], &more)
+    };
+    let calls = || far.run(&["task", "list"], &["-o", "json"]).exits(0).json()["totalSize"].clone();
+
+    let given = rerun(
+        "alpha",
+        &["--node", tool, "--result", "\"nobody is there\""],
+    )
+    .exits(0);
+    assert!(given.out.contains("They say: nobody is there"), "{given:?}");
+    assert_eq!(given.field("Context ID"), sent.field("Context ID"));
+    assert_ne!(given.field("Task ID"), id);
+    assert_eq!(calls(), 1);
+    let input = "{\"message\": \"and now?\"}";
+    let made = rerun("alpha", &["--node", tool, "--input", input]).exits(0);
+    assert!(made.out.contains("They say: and now?"), "{made:?}");
+    assert_eq!(calls(), 2);
+
+    let tasks = || {
+        let listed = server.run(&["task", "list"], &["--api-key", "alpha", "-o", "json"]);
+        listed.exits(0).json()["totalSize"].clone()
+    };
+    assert_eq!(tasks(), 3);
+    let foreign = rerun("beta", &["--node", tool, "--input", input, "-o", "json"]).exits(1);
+    assert_eq!(foreign.json()["error"]["code"], "TaskNotFoundError");
+    let unknown = rerun("alpha", &["--node", "nope", "--input", input]).exits(2);
+    assert!(unknown.err.contains("no step nope"), "{unknown:?}");
+    rerun("alpha", &["--node", tool]).exits(2);
+    rerun("alpha", &["--node", tool, "--input", "no json"]).exits(2);
+    assert_eq!((tasks(), calls()), (json!(3), json!(2)));
 }
 
 /// A run without a step has no tree: that is no failure.

@@ -6,6 +6,7 @@ mod budget;
 mod conversation;
 mod otherwise;
 mod pause;
+mod rerun;
 mod skill;
 mod structured;
 mod tools;

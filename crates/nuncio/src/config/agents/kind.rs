@@ -71,6 +71,7 @@ const SETTINGS: &[(&str, &[AgentKind])] = &[
     ("params", &[Model, Openai]),
     ("budgets", &[Model, Openai]),
     ("output_schema", &[Model]),
+    ("reruns", &[Model, Sequence, Parallel, Repeat, Route, Graph]),
     ("overrides", &[Model]),
     ("members", &[Sequence, Parallel, Repeat, Route, Model]),
     ("mcp", &[Model]),

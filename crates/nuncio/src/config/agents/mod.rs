@@ -191,6 +191,10 @@ pub(crate) struct AgentConfig {
     /// The JSON Schema of its answers, which are then data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) output_schema: Option<serde_json::Value>,
+    /// Whether callers may run their tasks again from a call of a model or tool that they change: they
+    /// decide then what tools are called with and what has come out of them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) reruns: bool,
     /// What callers of a model agent may change for one request; nothing if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) overrides: Option<OverridePolicy>,
@@ -369,6 +373,7 @@ impl AgentConfig {
             params: None,
             budgets: None,
             output_schema: None,
+            reruns: false,
             overrides: None,
             mcp: Vec::new(),
             members: Vec::new(),
@@ -479,6 +484,7 @@ impl AgentConfig {
 
     /// What is said here over what is so anyway.
     fn info(&self, mut info: AgentInfo) -> AgentInfo {
+        info.reruns |= self.reruns;
         if let Some(name) = &self.name {
             info.name.clone_from(name);
         }
