@@ -27,6 +27,7 @@ pub(crate) fn check(config: &Config, insecure: bool) -> (Vec<Fault>, Vec<String>
     found.log(config);
     found.models(config);
     found.mcp(config);
+    found.openapi(config);
     found.agents(config);
     found.exposure(config, insecure);
     (found.faults, found.warnings)

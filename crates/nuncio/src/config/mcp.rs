@@ -4,17 +4,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use http::HeaderMap;
-use http::header::AUTHORIZATION;
 use nuncio_egress::Egress;
+use nuncio_runtime::header_name;
 use nuncio_runtime::mcp::{McpServer, McpSettings, McpTransport};
-use nuncio_runtime::{header_name, secret_header};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::Config;
-use super::agents::{Given, INHERITED};
+use super::agents::{Given, INHERITED, secret_headers};
 use super::check::Found;
 
 /// One MCP server: a program (`command`) or a service (`url`).
@@ -101,7 +99,8 @@ impl McpConfig {
                 let url = egress.check_url(url).map_err(|refusal| {
                     format!("url: {refusal}; outbound.allow_networks says what may be reached")
                 })?;
-                McpTransport::http(url, self.secret_headers(environment)?, egress.clone())
+                let headers = secret_headers(&self.headers, self.bearer.as_ref(), environment)?;
+                McpTransport::http(url, headers, egress.clone())
             }
             None => self.program(environment)?,
         };
@@ -132,26 +131,6 @@ impl McpConfig {
             );
         }
         Ok(McpTransport::stdio(self.command.clone(), env).in_folder(self.folder.clone()))
-    }
-
-    fn secret_headers(&self, environment: &BTreeMap<String, String>) -> Result<HeaderMap, String> {
-        let mut headers = HeaderMap::new();
-        let bearer = self
-            .bearer
-            .iter()
-            .map(|given| (AUTHORIZATION.as_str(), "Bearer ", given));
-        let others = self
-            .headers
-            .iter()
-            .map(|(name, given)| (name.as_str(), "", given));
-        for (name, scheme, given) in others.chain(bearer) {
-            let value = given.reveal(environment);
-            let value = value.map_err(|why| format!("headers.{name}: {why}"))?;
-            let header = secret_header(name, &format!("{scheme}{value}"));
-            let (name, value) = header.map_err(|why| why.to_string())?;
-            headers.insert(name, value);
-        }
-        Ok(headers)
     }
 }
 

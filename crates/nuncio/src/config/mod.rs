@@ -11,6 +11,7 @@ mod engine;
 mod load;
 mod mcp;
 mod models;
+mod openapi;
 mod origin;
 mod outbound;
 mod refusal;
@@ -72,6 +73,9 @@ pub(crate) struct Config {
     /// MCP servers whose tools models may call, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) mcp: mcp::McpServers,
+    /// Services whose operations models may call as tools, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) openapi: openapi::OpenApis,
     /// The agents; an echo agent if there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) agents: Vec<AgentConfig>,

@@ -728,6 +728,7 @@ fn workshop(environment: &[(&str, &str)]) -> Workshop {
         egress: nuncio_egress::Egress::new(policy).unwrap(),
         models: super::Models::new(),
         mcp: Default::default(),
+        openapi: Default::default(),
         agents: engine.directory(),
     }
 }
@@ -1249,6 +1250,53 @@ fn secrets_of_mcp_servers_are_not_shown() {
     let text = "[mcp.a]\nurl = \"http://a/\"\nbearer = \"s3cret\"\nheaders = { X-Key = \"s3cret\" }\n\
         [mcp.b]\ncommand = [\"x\"]\nenv = { KEY = \"s3cret\" }\n";
     let loaded = load_text(text, &[]).unwrap();
+    assert!(
+        !dump(&loaded).contains("s3cret") && !format!("{:?}", loaded.config).contains("s3cret")
+    );
+}
+
+#[test]
+fn services_of_openapi_are_checked() {
+    let good = "document = \"orders.json\"\nbase_url = \"https://orders.example/v1\"\n";
+    for (service, name, key, message) in [
+        (
+            "document = \"a\"\nbase_url = \"ftp://a\"",
+            "orders",
+            "openapi.orders.base_url",
+            "not an http",
+        ),
+        (
+            &format!("{good}headers = {{ Host = \"b\" }}"),
+            "orders",
+            "openapi.orders.headers",
+            "belongs to",
+        ),
+        (
+            &format!("{good}timeout_seconds = 0"),
+            "orders",
+            "openapi.orders.timeout_seconds",
+            "out of range",
+        ),
+        (good, "others", "agents[0].openapi[0]", "there are: orders"),
+        (
+            &format!("{good}secret = 1"),
+            "orders",
+            "openapi.orders.secret",
+            "unknown",
+        ),
+    ] {
+        let text = format!(
+            "[models.main]\nprovider = \"openai\"\n[openapi.orders]\n{service}\n\
+             [[agents]]\nid = \"a\"\nkind = \"model\"\nmodel = \"main\"\nopenapi = [\"{name}\"]\n"
+        );
+        let refusals = load_text(&text, &[]).unwrap_err().0;
+        assert_eq!(refusals.len(), 1, "{service}: {refusals:?}");
+        assert_eq!(refusals[0].key, key, "{service}");
+        assert!(refusals[0].message.contains(message), "{refusals:?}");
+    }
+    let secret =
+        format!("[openapi.a]\n{good}bearer = \"s3cret\"\nheaders = {{ X-Key = \"s3cret\" }}\n");
+    let loaded = load_text(&secret, &[]).unwrap();
     assert!(
         !dump(&loaded).contains("s3cret") && !format!("{:?}", loaded.config).contains("s3cret")
     );

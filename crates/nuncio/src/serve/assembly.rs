@@ -174,6 +174,7 @@ fn workshop(config: &Config, around: &Surroundings, engine: &Engine) -> Outcome<
         egress,
         models: config.models.clone(),
         mcp: config.mcp.clone(),
+        openapi: config.openapi.clone(),
         agents: engine.directory(),
     })
 }

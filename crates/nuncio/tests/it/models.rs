@@ -149,3 +149,58 @@ fn a_model_calls_a_tool_of_an_mcp_server() {
     assert_eq!(done["status"]["state"], "TASK_STATE_COMPLETED", "{done}");
     assert_eq!(done["artifacts"][0]["parts"][0]["text"], "HELLO", "{done}");
 }
+
+/// An operation of a service as a tool, from its document to the request that it gets.
+#[test]
+fn a_model_calls_an_operation_of_a_service() {
+    let service = crate::fake::Fake::bare(|_| {
+        (
+            "200 OK",
+            "application/json",
+            json!({"state": "shipped"}).to_string(),
+        )
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let document = folder.path().join("orders.json");
+    let operation = json!({"operationId": "get_order", "summary": "Tells how an order stands.",
+        "parameters": [{"name": "id", "in": "path", "required": true, "schema": {"type": "string"}}],
+        "responses": {"200": {"description": "The order."}}});
+    let described = json!({"openapi": "3.0.3", "info": {"title": "Orders", "version": "1"},
+        "paths": {"/orders/{id}": {"get": operation}}});
+    std::fs::write(&document, described.to_string()).unwrap();
+    let server = Server::configured(&format!(
+        r#"
+        [outbound]
+        allow_networks = ["127.0.0.0/8"]
+        [openapi.orders]
+        document = "{}"
+        base_url = "{}/v1"
+        bearer = "ours"
+        [models.scripted]
+        provider = "fake"
+        [[models.scripted.rules]]
+        when = {{ after_tool = "get_order" }}
+        reply = [{{ text = "It is {{result}}" }}]
+        [[models.scripted.rules]]
+        otherwise = true
+        reply = [{{ tool = {{ name = "get_order", arguments = {{ id = "{{text}}" }} }} }}]
+        [[agents]]
+        id = "support"
+        kind = "model"
+        model = "scripted"
+        openapi = ["orders"]
+        "#,
+        document.display(),
+        service.url
+    ));
+    let task = send(&server, "ORD/1", None);
+    assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED", "{task}");
+    assert!(task["artifacts"].to_string().contains("shipped"), "{task}");
+    let asked = &service.requests()[0];
+    assert!(
+        asked.line.starts_with("GET /v1/orders/ORD%2F1 "),
+        "{}",
+        asked.line
+    );
+    assert_eq!(asked.header("authorization"), Some("Bearer ours"));
+}

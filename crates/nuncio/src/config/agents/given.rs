@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use nuncio_runtime::secret_header;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap as _;
@@ -43,6 +46,34 @@ impl Given {
             Self::Sealed(_) => Err("a sealed secret has not been opened".to_owned()),
         }
     }
+}
+
+/// Headers that go with every request, and the token if there is one.
+///
+/// # Errors
+/// If one cannot be had or sent.
+pub(crate) fn secret_headers(
+    headers: &BTreeMap<String, Given>,
+    bearer: Option<&Given>,
+    environment: &BTreeMap<String, String>,
+) -> Result<HeaderMap, String> {
+    let named = headers.iter().map(|(name, given)| {
+        let field = format!("headers.{name}");
+        (name.as_str(), field, "", given)
+    });
+    let bearer = bearer.map(|given| {
+        let field = "bearer".to_owned();
+        (AUTHORIZATION.as_str(), field, "Bearer ", given)
+    });
+    let mut made = HeaderMap::new();
+    for (name, field, scheme, given) in named.chain(bearer) {
+        let value = given.reveal(environment);
+        let value = value.map_err(|why| format!("{field}: {why}"))?;
+        let header = secret_header(name, &format!("{scheme}{value}"));
+        let (name, value) = header.map_err(|why| why.to_string())?;
+        made.insert(name, value);
+    }
+    Ok(made)
 }
 
 impl Serialize for Given {

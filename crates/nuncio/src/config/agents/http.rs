@@ -6,10 +6,10 @@ use std::time::Duration;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName};
 use nuncio_engine::Agent;
-use nuncio_runtime::{HttpAgent, HttpSettings, header_name, secret_header};
+use nuncio_runtime::{HttpAgent, HttpSettings, header_name};
 use url::Url;
 
-use super::{AgentConfig, Workshop};
+use super::{AgentConfig, Workshop, secret_headers};
 use crate::config::check::Found;
 
 impl AgentConfig {
@@ -80,21 +80,7 @@ impl AgentConfig {
 
     /// What goes with every request.
     pub(super) fn secret_headers(&self, workshop: &Workshop) -> Result<HeaderMap, String> {
-        let mut headers = HeaderMap::new();
-        for (name, given) in &self.headers {
-            let value = given.reveal(&workshop.environment);
-            let value = value.map_err(|why| format!("headers.{name}: {why}"))?;
-            let (name, value) = secret_header(name, &value).map_err(|why| why.to_string())?;
-            headers.insert(name, value);
-        }
-        if let Some(given) = &self.bearer {
-            let token = given.reveal(&workshop.environment);
-            let token = token.map_err(|why| format!("bearer: {why}"))?;
-            let header = secret_header(AUTHORIZATION.as_str(), &format!("Bearer {token}"));
-            let (name, value) = header.map_err(|why| why.to_string())?;
-            headers.insert(name, value);
-        }
-        Ok(headers)
+        secret_headers(&self.headers, self.bearer.as_ref(), &workshop.environment)
     }
 
     /// The headers of callers that reach the agent.

@@ -75,6 +75,7 @@ const SETTINGS: &[(&str, &[AgentKind])] = &[
     ("overrides", &[Model]),
     ("members", &[Sequence, Parallel, Repeat, Route, Model]),
     ("mcp", &[Model]),
+    ("openapi", &[Model]),
     ("emit", &[Sequence]),
     ("join", &[Parallel]),
     ("concurrency", &[Parallel]),

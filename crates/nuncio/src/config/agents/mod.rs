@@ -29,12 +29,13 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::a2a::{BindingName, WaitingName};
 pub(crate) use self::flow::{AtLimit, EdgeConfig, EmitName, JoinName, RouteConfig};
 pub(crate) use self::flow_check::check_members;
-pub(crate) use self::given::Given;
+pub(crate) use self::given::{Given, secret_headers};
 pub(crate) use self::kind::AgentKind;
 pub(crate) use self::process::{INHERITED, ProcessModeName};
 use super::check::Found;
 use super::mcp::McpServers;
 use super::models::Models;
+use super::openapi::OpenApis;
 
 /// What agents are made with, besides what the configuration says of them.
 #[derive(Clone)]
@@ -47,6 +48,8 @@ pub(crate) struct Workshop {
     pub(crate) models: Models,
     /// The MCP servers whose tools they may call.
     pub(crate) mcp: McpServers,
+    /// The services whose operations models may call.
+    pub(crate) openapi: OpenApis,
     /// Where flows find their members, and models the agents they ask.
     pub(crate) agents: Directory,
 }
@@ -201,6 +204,9 @@ pub(crate) struct AgentConfig {
     /// The MCP servers whose tools a model may call: names of `[mcp]`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) mcp: Vec<String>,
+    /// The services whose operations a model may call: names of `[openapi]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) openapi: Vec<String>,
     /// The agents of a flow by their ids, in order; those that a model may ask as it calls tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) members: Vec<String>,
@@ -376,6 +382,7 @@ impl AgentConfig {
             reruns: false,
             overrides: None,
             mcp: Vec::new(),
+            openapi: Vec::new(),
             members: Vec::new(),
             emit: None,
             join: None,

@@ -9,7 +9,7 @@ use nuncio_runtime::{ModelAgent, Prices};
 
 use super::{AgentConfig, Workshop};
 use crate::config::check::Found;
-use crate::config::{mcp, models};
+use crate::config::{mcp, models, openapi};
 
 impl AgentConfig {
     pub(super) fn build_model(&self, workshop: &Workshop) -> Result<Arc<dyn Agent>, String> {
@@ -72,6 +72,11 @@ impl AgentConfig {
             let members = self.members.iter().map(|id| id.as_str().into()).collect();
             let tools = AgentTools::new(workshop.agents.clone(), members);
             builder = builder.source(Arc::new(tools));
+        }
+        for name in &self.openapi {
+            let (services, environment) = (&workshop.openapi, &workshop.environment);
+            let service = openapi::service(services, name, environment, &workshop.egress)?;
+            builder = builder.source(Arc::new(service));
         }
         for name in &self.mcp {
             let server = mcp::server(&workshop.mcp, name, &workshop.environment, &workshop.egress)?;
