@@ -249,7 +249,7 @@ pub fn older_json_rpc(data: &[u8]) {
         let text = JsonRpcDialect::encode_result(&V0_3, *kind, &outcome).expect("not a stream");
         let again = JsonRpcDialect::decode_result(&V0_3, *kind, &text).expect("our own result");
         let again = JsonRpcDialect::encode_result(&V0_3, *kind, &again).expect("not a stream");
-        assert_eq!(again, text);
+        assert_eq!(members(&again), members(&text));
     }
     if let Ok(Some(item)) = JsonRpcDialect::decode_event(&V0_3, text) {
         let write = |item| {
@@ -258,13 +258,19 @@ pub fn older_json_rpc(data: &[u8]) {
         };
         let text = write(item);
         let again = JsonRpcDialect::decode_event(&V0_3, &text).expect("our own event");
-        assert_eq!(write(again.expect("of a known kind")), text);
+        let again = write(again.expect("of a known kind"));
+        assert_eq!(members(&again), members(&text));
     }
     if let Ok(task) = v0_3::decode_webhook(data) {
         let text = v0_3::encode_webhook(&task);
         let again = v0_3::decode_webhook(text.as_bytes()).expect("our own call");
-        assert_eq!(v0_3::encode_webhook(&again), text);
+        assert_eq!(members(&v0_3::encode_webhook(&again)), members(&text));
     }
+}
+
+/// What a text of ours says; the order of members says nothing.
+fn members(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).expect("JSON of our own")
 }
 
 /// A request of version 0.3 over HTTP, framed as for [`rest_request`].

@@ -11,6 +11,8 @@ use proptest::sample::select;
 
 use crate::strategies;
 
+use crate::support::assert_same;
+
 const TASK: &str = "t";
 
 /// An event that mostly speaks of the task, with few artifact and message ids, so that they meet.
@@ -223,9 +225,10 @@ fn pieces_join_their_artifact_and_a_replacement_keeps_its_place() {
     ] {
         task.apply(&event_of(event)).unwrap();
     }
-    assert_eq!(
-        json::encode(&task.artifacts[0]),
-        r#"{"artifactId":"x","name":"N","description":"d","parts":[{"text":"Hello"},{"text":" world"}],"metadata":{"a":1,"b":2,"k":1},"extensions":["e1","e2"]}"#
+    assert_same(
+        "the artifact",
+        &json::encode(&task.artifacts[0]),
+        r#"{"artifactId":"x","name":"N","description":"d","parts":[{"text":"Hello"},{"text":" world"}],"metadata":{"a":1,"b":2,"k":1},"extensions":["e1","e2"]}"#,
     );
     assert_eq!(task.metadata, None, "EV-08");
     let replacement = r#"{"artifactUpdate":{"taskId":"t","artifact":{"artifactId":"x","parts":[{"text":"new"}]}}}"#;

@@ -133,7 +133,9 @@ pub(crate) fn snake_case(name: &str) -> String {
 
 /// The same JSON without blanks and with sorted keys; numbers keep `1` apart from `1.0`.
 pub(crate) fn normal(text: &str) -> String {
-    serde_json::from_str::<Value>(text).unwrap().to_string()
+    let mut value: Value = serde_json::from_str(text).unwrap();
+    value.sort_all_objects();
+    value.to_string()
 }
 
 /// Compares two texts after [`normal`], showing both laid out if they differ.
