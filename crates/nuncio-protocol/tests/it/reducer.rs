@@ -10,7 +10,6 @@ use proptest::prelude::{
 use proptest::sample::select;
 
 use crate::strategies;
-
 use crate::support::assert_same;
 
 const TASK: &str = "t";

@@ -145,7 +145,10 @@ impl Agents {
         let mut card = hosted.card();
         let extended = agent.extended_card(&card);
         card.capabilities.extended_agent_card = Some(extended.is_some());
-        let trees = Arc::new(Kept(Arc::clone(&hosted)));
+        let trees = Arc::new(Kept {
+            agent: Arc::clone(&hosted),
+            content: agent.trace_content,
+        });
         let mut endpoint = Endpoint::new(agent.id.as_str(), card, hosted)
             .with_call_trees(trees)
             .with_dialects(agent.versions())

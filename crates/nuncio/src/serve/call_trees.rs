@@ -9,12 +9,21 @@ use serde_json::{Map, Value, json};
 
 /// The call trees that the engine keeps for an agent.
 #[derive(Debug)]
-pub(super) struct Kept(pub(super) Arc<HostedAgent>);
+pub(super) struct Kept {
+    pub(super) agent: Arc<HostedAgent>,
+    /// Whether callers see what went in and came out.
+    pub(super) content: bool,
+}
 
 impl CallTrees for Kept {
     fn call_tree(&self, call: Call, task: Task) -> Reply<'_, Value> {
         Box::pin(async move {
-            let nodes = self.0.call_tree(&call, &task.id).await?;
+            let mut nodes = self.agent.call_tree(&call, &task.id).await?;
+            if !self.content {
+                for node in &mut nodes {
+                    (node.input, node.output) = (None, None);
+                }
+            }
             Ok(shown(&task, &nodes))
         })
     }

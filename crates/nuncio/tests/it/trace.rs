@@ -35,6 +35,13 @@ kind = "model"
 model = "demo"
 members = ["far"]
 reruns = true
+trace_content = true
+
+[[agents]]
+id = "closed"
+kind = "model"
+model = "demo"
+members = ["far"]
 
 [[agents]]
 id = "far"
@@ -144,6 +151,23 @@ fn the_call_tree_names_each_step_and_the_tasks_elsewhere() {
         content.contains("input: {\"message\":\"is it there?\"}\n"),
         "{content}"
     );
+
+    // Unless the agent says so, callers see no instructions and no results of tools.
+    let url = format!("{}/agents/closed", server.url);
+    let closed = ["-a", &url, "--api-key", "alpha"];
+    let mut send = crate::support::nuncio(server.folder.path());
+    send.arg("send").args(closed).arg("my order");
+    let id = crate::support::run(send, "").exits(0).field("Task ID");
+    until(|| {
+        let mut trace = crate::support::nuncio(server.folder.path());
+        trace
+            .args(["task", "trace"])
+            .args(closed)
+            .args([&id, "--content"]);
+        let out = crate::support::run(trace, "").exits(0).out;
+        assert!(!out.contains("is it there?"), "{out}");
+        out.contains("execute_tool far")
+    });
 }
 
 /// Another caller is told what is told of a task that never was.

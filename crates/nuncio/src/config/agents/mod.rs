@@ -198,6 +198,10 @@ pub(crate) struct AgentConfig {
     /// decide then what tools are called with and what has come out of them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) reruns: bool,
+    /// Whether callers see what went into the steps of their tasks and came out of them, such as
+    /// instructions and results of tools.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) trace_content: bool,
     /// What callers of a model agent may change for one request; nothing if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) overrides: Option<OverridePolicy>,
@@ -380,6 +384,7 @@ impl AgentConfig {
             budgets: None,
             output_schema: None,
             reruns: false,
+            trace_content: false,
             overrides: None,
             mcp: Vec::new(),
             openapi: Vec::new(),
