@@ -149,7 +149,7 @@ fn every_kind_of_part_is_shown() {
     for piece in [
         "File: x.bin\nMedia Type: application/octet-stream\nSize: 4 bytes\n",
         "URL: https://example.com/x.bin\n",
-        "Data:\n  {\n    \"f\": 1.5,\n",
+        "Data:\n  {\n    \"n\": 1,\n    \"f\": 1.5,\n",
     ] {
         assert!(said.out.contains(piece), "{piece}: {said:?}");
     }
