@@ -204,3 +204,47 @@ fn a_model_calls_an_operation_of_a_service() {
     );
     assert_eq!(asked.header("authorization"), Some("Bearer ours"));
 }
+
+/// The example plays: a question, an agent as a tool, and another model where a caller may choose it.
+#[test]
+fn the_example_of_a_model_agent_is_played() {
+    let server = Server::example("model-agent");
+    let post = |body: Value| {
+        let headers = [("Content-Type", "application/json"), ("A2A-Version", "1.0")];
+        exchange(
+            &server.url,
+            "POST",
+            "/message:send",
+            &headers,
+            &body.to_string(),
+        )
+    };
+    let message = |id: &str, text: &str| json!({"messageId": id, "role": "ROLE_USER", "parts": [{"text": text}]});
+    let asked = post(json!({"message": message("m1", "a table")})).json()["task"].clone();
+    assert_eq!(
+        asked["status"]["message"]["parts"][0]["text"], "For how many?",
+        "{asked}"
+    );
+    let mut answer = message("m2", "four");
+    answer["taskId"] = asked["id"].clone();
+    let done = post(json!({ "message": answer })).json()["task"].clone();
+    let said = |task: &Value| -> String {
+        let parts = task["artifacts"][0]["parts"].as_array().unwrap();
+        parts
+            .iter()
+            .filter_map(|part| part["text"].as_str())
+            .collect()
+    };
+    assert_eq!(said(&done), "The kitchen says: a table for four", "{done}");
+
+    let other = json!({"memorylake": {"overrides": {"model": "cheap"}}});
+    let full = post(json!({"message": message("m3", "a table"), "metadata": other})).json();
+    assert_eq!(said(&full["task"]), "Sorry, we are full.", "{full}");
+    let brief = json!({"memorylake": {"overrides": {"systemPrompt": "Be brief."}}});
+    let refused = post(json!({"message": message("m4", "a table"), "metadata": brief}));
+    assert_eq!(refused.status, 400, "{refused:?}");
+    assert!(
+        refused.body.contains("overrides.systemPromptOverride"),
+        "{refused:?}"
+    );
+}
