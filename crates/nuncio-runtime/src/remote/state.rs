@@ -28,9 +28,6 @@ pub(super) struct RemoteState {
 /// The state of a conversation here that names the conversation there.
 const STATE: &str = "remote";
 
-/// Writers of one conversation that may be quicker.
-const TRIES: u32 = 5;
-
 impl RemoteState {
     /// As this task has left it; a first task goes on with the conversation of those before it.
     pub(super) async fn of(cx: &RunCx) -> Result<Self, SessionError> {
@@ -51,14 +48,7 @@ impl RemoteState {
             ..self.clone()
         };
         let passed = serde_json::to_value(passed).unwrap_or_default();
-        let mut session = cx.session();
-        for _ in 1..TRIES {
-            match session.set(STATE, passed.clone()).await {
-                Err(SessionError::Moved(_)) => {}
-                set => return set,
-            }
-        }
-        session.set(STATE, passed).await
+        cx.session().set(STATE, passed).await
     }
 
     pub(super) fn keep(&self, cx: &RunCx) -> Result<(), EmitError> {
