@@ -78,8 +78,8 @@ fn streaming_says_word_by_word() {
 
 /// The answer is given after the program has been killed and started again.
 #[test]
-fn ask_goes_on_after_a_restart() {
-    let booking = Example::start("ask", &[]);
+fn question_goes_on_after_a_restart() {
+    let booking = Example::start("question", &[]);
     let asked = booking.send(&["a table at eight"]);
     assert!(asked.out.contains("For how many?"), "{}", asked.out);
     let task = asked.field("Task ID");
@@ -87,7 +87,7 @@ fn ask_goes_on_after_a_restart() {
         folder, process, ..
     } = booking;
     drop(process);
-    let booking = Example::start_in(folder, "ask", &[]);
+    let booking = Example::start_in(folder, "question", &[]);
     let done = booking.send(&["--task-id", &task, "four"]).exits(0);
     assert!(
         done.out.contains("Booked: a table at eight, for four."),
@@ -111,7 +111,7 @@ fn tool_is_called_by_a_model() {
 /// The question of an agent behind an agent reaches the user, and the answer the agent behind.
 #[test]
 fn delegation_passes_questions_on() {
-    let expert = Example::start("ask", &[]);
+    let expert = Example::start("question", &[]);
     let desk = Example::start("delegation", &[&expert.url, "127.0.0.1:0"]);
     let asked = desk.send(&["a table at nine"]);
     assert!(asked.out.contains("For how many?"), "{}", asked.out);
