@@ -114,9 +114,10 @@ SDKS = (
 
 
 def build():
-    cargo = ["cargo", "build", "--locked", "--quiet"]
-    subprocess.run([*cargo, "-p", "nuncio"], cwd=ROOT, check=True)
-    subprocess.run([*cargo, "-p", "nuncio-client", "--example", "peer"], cwd=ROOT, check=True)
+    # The whole workspace, as the tests build it: a crate alone has other features, and everything
+    # below it would be built once more.
+    cargo = ["cargo", "build", "--locked", "--quiet", "--workspace", "--bins", "--examples"]
+    subprocess.run(cargo, cwd=ROOT, check=True)
 
 
 class Server:
