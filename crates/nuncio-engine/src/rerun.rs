@@ -251,6 +251,13 @@ impl Rerun {
         }
     }
 
+    /// What went into the step that this one repeats.
+    fn input_then(&self, id: &str) -> Option<Value> {
+        let repeating = self.repeating.lock();
+        let at = *repeating.twins.get(id)?;
+        repeating.steps[at].node.input.clone()
+    }
+
     fn ask(&self, id: &str, name: &str, input: Option<&Value>) -> Asked {
         let mut repeating = self.repeating.lock();
         if repeating.change.is_none() {
@@ -377,6 +384,14 @@ impl Span {
                 Ok(Some(replay))
             }
         }
+    }
+}
+
+impl Span {
+    /// What went into the earlier step that this one repeats, if the run repeats another one: for what
+    /// changes with time alone, such as a date, and is to be said again as it was.
+    pub fn input_then(&self) -> Option<Value> {
+        self.rerun()?.input_then(&self.node().id)
     }
 }
 

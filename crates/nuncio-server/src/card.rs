@@ -91,15 +91,16 @@ impl Endpoint {
         }
     }
 
-    /// Where the agent is reached: newest version first, JSON-RPC before HTTP+JSON before gRPC.
+    /// Where the agent is reached: newest version first, the bindings of each in their order.
     fn interfaces(&self, context: CardContext<'_>) -> Vec<AgentInterface> {
         let url = self.url(context.public_url, context.who);
         let versions = self.dialects.iter().rev();
         let interfaces = versions.flat_map(|version| {
-            let over_json = [Binding::JsonRpc, Binding::HttpJson]
-                .map(|binding| AgentInterface::new(url.clone(), binding));
-            let mut all = Vec::from(over_json);
-            all.extend(self.grpc_interface(context, *version));
+            let of_binding = |binding: &Binding| match binding {
+                Binding::Grpc => self.grpc_interface(context, *version),
+                over_json => Some(AgentInterface::new(url.clone(), *over_json)),
+            };
+            let mut all: Vec<_> = self.bindings.iter().filter_map(of_binding).collect();
             for interface in &mut all {
                 interface.protocol_version = version.to_string();
             }

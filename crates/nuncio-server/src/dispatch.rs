@@ -39,6 +39,7 @@ impl Endpoint {
         D: FnOnce() -> Result<Operation>,
     {
         let admitted = asked.admitted;
+        self.check_binding(asked.binding)?;
         self.check_capability(asked.kind)?;
         self.check_extensions(asked.kind, &asked.call)?;
         let operation = (asked.decode)()?;
@@ -57,6 +58,17 @@ impl Endpoint {
             return Err(A2aError::new(ErrorKind::Unauthenticated, message).into());
         }
         Ok((outcome, permit))
+    }
+
+    /// Is the agent called this way?
+    fn check_binding(&self, binding: Binding) -> Result<()> {
+        if self.bindings.contains(&binding) {
+            return Ok(());
+        }
+        Err(A2aError::new(
+            ErrorKind::MethodNotFound,
+            format!("this agent is not called over {}", binding.as_str()),
+        ))
     }
 
     /// Does the card offer it (GEN-03)?

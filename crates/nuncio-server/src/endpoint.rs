@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use http::HeaderName;
 use nuncio_protocol::{
-    AgentCard, AgentId, AgentService, Limits, StatusProfile, Timestamp, UnsupportedVersion,
-    Version, WorkspaceId,
+    AgentCard, AgentId, AgentService, Binding, Limits, StatusProfile, Timestamp,
+    UnsupportedVersion, Version, WorkspaceId,
 };
 
 use crate::CallTrees;
@@ -27,6 +27,8 @@ pub struct Endpoint {
     pub(crate) strict_version: bool,
     /// Oldest first.
     pub(crate) dialects: Vec<Version>,
+    /// In the order of the card.
+    pub(crate) bindings: Vec<Binding>,
     /// Empty for all.
     pub(crate) workspaces: Vec<WorkspaceId>,
     pub(crate) legacy_routes: bool,
@@ -52,6 +54,7 @@ impl Endpoint {
             profile: StatusProfile::default(),
             strict_version: false,
             dialects: Version::ALL.to_vec(),
+            bindings: vec![Binding::JsonRpc, Binding::HttpJson, Binding::Grpc],
             workspaces: Vec::new(),
             legacy_routes: false,
             forwarded: Vec::new(),
@@ -106,6 +109,14 @@ impl Endpoint {
         self.dialects = versions.into_iter().collect();
         self.dialects.sort_unstable();
         self.dialects.dedup();
+        self
+    }
+
+    /// Sets over which bindings it is called, instead of all; without any nobody is understood. The card
+    /// has them in this order.
+    #[must_use]
+    pub fn with_bindings(mut self, bindings: impl IntoIterator<Item = Binding>) -> Self {
+        self.bindings = bindings.into_iter().collect();
         self
     }
 

@@ -242,9 +242,14 @@ impl<'a> Exchange<'a> {
         heard
     }
 
-    fn model_span(&self) -> Span {
+    fn model_span(&mut self) -> Span {
         let name = self.with.model.name();
         let span = self.cx.span(SpanKind::Model, format!("chat {name}"));
+        // Instructions may name the task and the time, which are others now.
+        let then = span.input_then();
+        if let Some(system) = then.as_ref().and_then(|then| then["system"].as_str()) {
+            self.system = system.to_owned();
+        }
         span.set("gen_ai.operation.name", "chat");
         span.set("gen_ai.request.model", name);
         span.input(&json!({"system": self.system, "conversation": told(self.entries())}));

@@ -18,4 +18,5 @@ mod remote;
 mod scale;
 mod script;
 mod service;
+mod slow_remote;
 mod support;

@@ -8,15 +8,18 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::JoinHandle;
 use url::Url;
 
 /// What came in.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
+    /// The method and the path.
+    pub(crate) line: String,
     /// Names in lower case; several lines of one name are joined by `|`.
     pub(crate) headers: BTreeMap<String, String>,
+    /// Null if there is none.
     pub(crate) body: Value,
 }
 
@@ -26,6 +29,8 @@ pub(crate) enum Sent {
     Bytes(String),
     /// The connection stays open until the other side closes it.
     Held(String),
+    /// Once there is leave for it.
+    Later(Arc<Semaphore>, String),
 }
 
 impl Sent {
@@ -112,8 +117,9 @@ pub(crate) fn egress() -> Egress {
 async fn serve(socket: TcpStream, shared: Arc<Shared>) {
     let mut stream = BufReader::new(socket);
     let mut headers = BTreeMap::<String, String>::new();
+    let mut asked = String::new();
+    stream.read_line(&mut asked).await.unwrap();
     let mut line = String::new();
-    stream.read_line(&mut line).await.unwrap();
     loop {
         line.clear();
         stream.read_line(&mut line).await.unwrap();
@@ -128,8 +134,16 @@ async fn serve(socket: TcpStream, shared: Arc<Shared>) {
     let length = headers.get("content-length").map_or("0", String::as_str);
     let mut body = vec![0; length.parse().unwrap()];
     stream.read_exact(&mut body).await.unwrap();
-    let body = serde_json::from_slice(&body).unwrap();
-    shared.asked.lock().push(Asked { headers, body });
+    let body = match body.is_empty() {
+        true => Value::Null,
+        false => serde_json::from_slice(&body).unwrap(),
+    };
+    let line = asked.trim_end_matches(" HTTP/1.1\r\n").to_owned();
+    shared.asked.lock().push(Asked {
+        line,
+        headers,
+        body,
+    });
     let answer = {
         let mut answers = shared.answers.lock();
         match answers.len() {
@@ -137,7 +151,15 @@ async fn serve(socket: TcpStream, shared: Arc<Shared>) {
             _ => answers.pop_front().unwrap(),
         }
     };
+    let answer = match answer {
+        Sent::Later(leave, bytes) => {
+            leave.acquire().await.unwrap().forget();
+            Sent::Bytes(bytes)
+        }
+        answer => answer,
+    };
     match answer {
+        Sent::Later(..) => {}
         Sent::Bytes(bytes) => {
             let _ = stream.write_all(bytes.as_bytes()).await;
             let _ = stream.shutdown().await;

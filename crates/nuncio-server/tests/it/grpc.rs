@@ -6,13 +6,14 @@ use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use nuncio_protocol::grpc::frame::{self, FrameDecoder};
 use nuncio_protocol::{
-    A2aError, CancelTaskRequest, DeleteTaskPushNotificationConfigRequest, ErrorKind,
+    A2aError, Binding, CancelTaskRequest, DeleteTaskPushNotificationConfigRequest, ErrorKind,
     GetExtendedAgentCardRequest, GetTaskPushNotificationConfigRequest, GetTaskRequest,
     ListTaskPushNotificationConfigsRequest, ListTasksRequest, Message, Operation, OperationKind,
     Outcome, Part, Role, SendMessageRequest, StatusProfile, StreamResponse, SubscribeToTaskRequest,
     TaskPushNotificationConfig, TaskState, Version, dialect, grpc,
 };
-use nuncio_server::Authenticator;
+use nuncio_server::{Authenticator, Endpoint};
+use serde_json::json;
 use tokio::net::TcpStream;
 
 use crate::auth::key;
@@ -317,6 +318,42 @@ async fn the_tenant_names_the_agent() {
         get.tenant = tenant.map(str::to_owned);
         let answered = call(&served, Version::V1_0, &Operation::GetTask(get), &[]).await;
         assert_eq!(answered.code(), code, "{tenant:?}");
+    }
+}
+
+/// GEN-03: what an agent's card does not name is not answered, and what it names is.
+#[tokio::test]
+async fn an_agent_is_called_over_the_bindings_of_its_card() {
+    let get = Operation::GetTask(GetTaskRequest::new("t1"));
+    let shapes: [(Binding, fn(Endpoint) -> Endpoint); 3] = [
+        (Binding::JsonRpc, |e| e.with_bindings([Binding::JsonRpc])),
+        (Binding::HttpJson, |e| e.with_bindings([Binding::HttpJson])),
+        (Binding::Grpc, |e| e.with_bindings([Binding::Grpc])),
+    ];
+    for (offered, shape) in shapes {
+        let mut setup = Setup::default();
+        setup.shape = shape;
+        let served = setup.start().await;
+        let card = served.get("/.well-known/agent-card.json").await.json();
+        let interfaces = card["supportedInterfaces"].as_array().unwrap();
+        assert_eq!(interfaces.len(), 2, "one for each version: {card}");
+        for interface in interfaces {
+            assert_eq!(interface["protocolBinding"], offered.as_str());
+        }
+        let over = |binding, good| if binding == offered { 0 } else { good };
+        let rpc = served.rpc("GetTask", json!({"id": "t1"})).await;
+        assert_eq!(rpc.code(), over(Binding::JsonRpc, -32601), "{offered:?}");
+        let rest = served.get("/tasks/t1").await;
+        assert_eq!(
+            rest.status,
+            if offered == Binding::HttpJson {
+                200
+            } else {
+                404
+            }
+        );
+        let grpc = call(&served, Version::V1_0, &get, &[]).await;
+        assert_eq!(i64::from(grpc.code()), over(Binding::Grpc, 12));
     }
 }
 

@@ -64,7 +64,9 @@ fn get(server: &Server, arguments: &AgentsNameArguments) -> Outcome {
     }
     let mut text = Text::new(false);
     describe(&mut text, &answer);
-    text.block("Configuration", &file::as_toml(&answer["config"]));
+    if let Some(config) = answer.get("config") {
+        text.block("Configuration", &file::as_toml(config));
+    }
     server.printer.text(text)
 }
 
@@ -117,12 +119,11 @@ fn named(id: &str) -> Outcome<&str> {
 }
 
 fn describe(text: &mut Text, agent: &Value) {
-    let config = &agent["config"];
     text.field("Agent", agent["id"].as_str().unwrap_or_default());
     for (label, value) in [
-        ("Name", &config["name"]),
-        ("Description", &config["description"]),
-        ("Kind", &config["kind"]),
+        ("Name", &agent["name"]),
+        ("Description", &agent["description"]),
+        ("Kind", &agent["config"]["kind"]),
         ("Source", &agent["source"]),
         ("URL", &agent["url"]),
         ("Card URL", &agent["cardUrl"]),

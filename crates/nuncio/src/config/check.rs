@@ -9,6 +9,7 @@ use nuncio_protocol::webhook::WebhookSecret;
 use nuncio_runtime::Fault;
 use url::Url;
 
+use super::agents::BindingName;
 use super::auth::{KeyConfig, OAuthFlowName, TokensConfig};
 use super::server::network;
 use super::{AgentConfig, Config, SkillConfig, check_members};
@@ -487,6 +488,21 @@ impl Found {
         agent.check_kind(path, self);
     }
 
+    fn bindings(&mut self, path: &str, agent: &AgentConfig) {
+        let bindings = &agent.bindings;
+        let hint = "for example [\"JSONRPC\", \"HTTP+JSON\"]; leave it out for all";
+        if bindings.is_empty() {
+            self.add(path, "nobody could talk to it: no binding", hint);
+        }
+        if (1..bindings.len()).any(|at| bindings[..at].contains(&bindings[at])) {
+            self.add(path, "a binding is there twice", hint);
+        }
+        if agent.legacy_routes && !bindings.contains(&BindingName::HttpJson) {
+            let hint = "add \"HTTP+JSON\", or remove `legacy_routes`";
+            self.add(path, "the legacy routes are HTTP with JSON", hint);
+        }
+    }
+
     /// Where an agent is found, in which versions, and what its card says besides skills.
     fn presence(&mut self, path: &str, agent: &AgentConfig) {
         for (index, workspace) in agent.workspaces.iter().enumerate() {
@@ -502,6 +518,7 @@ impl Found {
                 "for example [\"0.3\", \"1.0\"]; leave it out for both",
             );
         }
+        self.bindings(&format!("{path}.bindings"), agent);
         let provider = agent.provider.as_ref().map(|provider| &provider.url);
         let links = [
             ("provider.url", provider),

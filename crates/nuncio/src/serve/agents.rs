@@ -37,8 +37,37 @@ pub(super) struct Agents {
 
 struct Known {
     config: AgentConfig,
-    /// Whether an administrator added it.
-    added: bool,
+    source: Source,
+}
+
+/// Where an agent comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// The configuration file.
+    Configuration,
+    /// An administrator added it.
+    Api,
+    /// The program that embeds the server.
+    Code,
+}
+
+impl Source {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Configuration => "configuration",
+            Self::Api => "api",
+            Self::Code => "code",
+        }
+    }
+
+    /// Where it can be changed, if not here.
+    fn elsewhere(self) -> Option<&'static str> {
+        match self {
+            Self::Configuration => Some("is in the configuration file; change it there"),
+            Self::Code => Some("is a part of the program; change it there"),
+            Self::Api => None,
+        }
+    }
 }
 
 impl fmt::Debug for Agents {
@@ -84,6 +113,7 @@ impl Agents {
             agents
                 .put_on(&of_code, agent)
                 .map_err(|why| Failure::usage(format!("failed to serve agent {id}: {why}")))?;
+            known.insert(id.to_string(), Known::of(of_code, Source::Code));
             default.get_or_insert(id);
         }
         for agent in configured {
@@ -91,35 +121,21 @@ impl Agents {
                 Failure::usage(format!("failed to make agent {}: {why}", agent.id))
             })?;
             default.get_or_insert_with(|| agent.id.as_str().into());
-            let id = agent.id.clone();
-            let added = false;
-            known.insert(
-                id,
-                Known {
-                    config: agent,
-                    added,
-                },
-            );
+            known.insert(agent.id.clone(), Known::of(agent, Source::Configuration));
         }
         for agent in agents.added_before()? {
             if known.contains_key(&agent.id) {
-                tracing::warn!(agent.id, "the configuration has an agent of this name too");
+                tracing::warn!(agent.id, "there is another agent of this name");
                 continue;
             }
             if let Err(why) = agents.serve(&agent) {
                 tracing::error!(agent.id, "failed to make an agent added before: {why}");
                 continue;
             }
-            let id = agent.id.clone();
-            known.insert(
-                id,
-                Known {
-                    config: agent,
-                    added: true,
-                },
-            );
+            known.insert(agent.id.clone(), Known::of(agent, Source::Api));
         }
         agents.switchboard.set_default(default);
+        agents.renew_flows(&known);
         // Nobody has seen it yet.
         if let Ok(mut empty) = agents.known.try_lock() {
             *empty = known;
@@ -152,6 +168,7 @@ impl Agents {
         let mut endpoint = Endpoint::new(agent.id.as_str(), card, hosted)
             .with_call_trees(trees)
             .with_dialects(agent.versions())
+            .with_bindings(agent.bindings.iter().map(|name| name.binding()))
             .with_workspaces(agent.workspaces.iter().map(String::as_str))
             .with_legacy_routes(agent.legacy_routes)
             .with_forwarded_headers(agent.forwarded())
@@ -163,6 +180,36 @@ impl Agents {
         }
         let inserted = self.switchboard.insert(endpoint);
         inserted.map_err(|error| error.to_string())
+    }
+
+    /// Serves flows anew whose members take or give something else than before.
+    fn renew_flows(&self, known: &BTreeMap<String, Known>) {
+        let flows = known.values().map(|known| &known.config);
+        let flows: Vec<_> = flows.filter(|config| config.kind.is_flow()).collect();
+        let modes = |agent: &dyn Agent| {
+            let info = agent.info();
+            (info.input_modes.clone(), info.output_modes.clone())
+        };
+        // A flow within a flow settles in the next round.
+        for _ in 0..flows.len() {
+            let mut settled = true;
+            for config in &flows {
+                let now = self.engine.directory().agent(&config.id.as_str().into());
+                let Ok(built) = config.build(&self.workshop) else {
+                    continue;
+                };
+                if now.is_some_and(|now| modes(&*now) == modes(&*built)) {
+                    continue;
+                }
+                settled = false;
+                if let Err(why) = self.put_on(config, built) {
+                    tracing::error!(agent.id = config.id, "a flow is not served anew: {why}");
+                }
+            }
+            if settled {
+                return;
+            }
+        }
     }
 
     fn added_before(&self) -> Outcome<Vec<AgentConfig>> {
@@ -240,7 +287,7 @@ impl Agents {
         let known = self.known.lock().await;
         let agents: Vec<Value> = known
             .values()
-            .map(|agent| agent.shown(public_url))
+            .map(|agent| self.shown(agent, public_url))
             .collect();
         Ok(good(StatusCode::OK, json!({ "agents": agents })))
     }
@@ -248,7 +295,26 @@ impl Agents {
     async fn get(&self, id: &str, public_url: &str) -> Result<AdminReply, A2aError> {
         let known = self.known.lock().await;
         let agent = known.get(id).ok_or_else(|| unknown(id))?;
-        Ok(good(StatusCode::OK, agent.shown(public_url)))
+        Ok(good(StatusCode::OK, self.shown(agent, public_url)))
+    }
+
+    fn shown(&self, agent: &Known, public_url: &str) -> Value {
+        let id = &agent.config.id;
+        let url = format!("{public_url}/agents/{id}");
+        let mut shown = json!({
+            "id": id,
+            "source": agent.source.as_str(),
+            "url": url,
+            "cardUrl": format!("{url}/.well-known/agent-card.json"),
+        });
+        if let Some(endpoint) = self.switchboard.get(&id.as_str().into()) {
+            shown["name"] = json!(endpoint.card().name);
+            shown["description"] = json!(endpoint.card().description);
+        }
+        if agent.source != Source::Code {
+            shown["config"] = json!(agent.config);
+        }
+        shown
     }
 
     /// Adds an agent; one that was added before is replaced if `replace` says so.
@@ -257,11 +323,8 @@ impl Agents {
         self.check(&mut agent, &known)?;
         let before = known.get(&agent.id);
         if let Some(before) = before {
-            if !before.added {
-                return Ok(conflict(
-                    &agent.id,
-                    "is in the configuration file; change it there",
-                ));
+            if let Some(elsewhere) = before.source.elsewhere() {
+                return Ok(conflict(&agent.id, elsewhere));
             }
             if !replace {
                 return Ok(conflict(&agent.id, "is there already; PUT replaces it"));
@@ -281,14 +344,8 @@ impl Agents {
         }
         tracing::info!(agent.id, "an agent has been added");
         let shown = json!(agent);
-        let id = agent.id.clone();
-        known.insert(
-            id,
-            Known {
-                config: agent,
-                added: true,
-            },
-        );
+        known.insert(agent.id.clone(), Known::of(agent, Source::Api));
+        self.renew_flows(&known);
         Ok(good(status, shown))
     }
 
@@ -329,11 +386,8 @@ impl Agents {
     async fn remove(&self, id: &str) -> Result<AdminReply, A2aError> {
         let mut known = self.known.lock().await;
         let agent = known.get(id).ok_or_else(|| unknown(id))?;
-        if !agent.added {
-            return Ok(conflict(
-                id,
-                "is in the configuration file; remove it there",
-            ));
+        if let Some(elsewhere) = agent.source.elsewhere() {
+            return Ok(conflict(id, elsewhere));
         }
         let needs_it = |other: &&Known| other.config.members().iter().any(|(_, m)| m == id);
         if let Some(flow) = known.values().find(needs_it) {
@@ -363,10 +417,11 @@ async fn describe(agents: Weak<Agents>, config: AgentConfig) {
             Ok(agent) => {
                 let known = agents.known.lock().await;
                 let current = known.get(&config.id).map(|known| &known.config);
-                if current == Some(&config)
-                    && let Err(why) = agents.put_on(&config, agent)
-                {
-                    tracing::error!(agent.id = config.id, "an agent is not described: {why}");
+                if current == Some(&config) {
+                    if let Err(why) = agents.put_on(&config, agent) {
+                        tracing::error!(agent.id = config.id, "an agent is not described: {why}");
+                    }
+                    agents.renew_flows(&known);
                 }
                 return;
             }
@@ -379,15 +434,8 @@ async fn describe(agents: Weak<Agents>, config: AgentConfig) {
 }
 
 impl Known {
-    fn shown(&self, public_url: &str) -> Value {
-        let url = format!("{public_url}/agents/{}", self.config.id);
-        json!({
-            "id": self.config.id,
-            "source": if self.added { "api" } else { "configuration" },
-            "url": url,
-            "cardUrl": format!("{url}/.well-known/agent-card.json"),
-            "config": self.config,
-        })
+    fn of(config: AgentConfig, source: Source) -> Self {
+        Self { config, source }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Agents that come and go while the server runs.
 
+use nuncio::{AgentInfo, Host, agent_fn};
 use serde_json::{Value, json};
 
 use crate::fake::Fake;
@@ -26,13 +27,17 @@ fn config() -> String {
 }
 
 fn ask(server: &Server, key: &str, method: &str, path: &str, body: &Value) -> Exchange {
+    ask_at(&server.url, key, method, path, body)
+}
+
+fn ask_at(url: &str, key: &str, method: &str, path: &str, body: &Value) -> Exchange {
     let body = if body.is_null() {
         String::new()
     } else {
         body.to_string()
     };
     let headers = [("X-API-Key", key), ("Content-Type", "application/json")];
-    exchange(&server.url, method, path, &headers, &body)
+    exchange(url, method, path, &headers, &body)
 }
 
 fn send(server: &Server, agent: &str) -> u16 {
@@ -186,6 +191,13 @@ fn mistakes_name_their_field_and_change_nothing() {
             json!({"id": "a", "kind": "echo", "dialects": []}),
             400,
             "dialects",
+        ),
+        (
+            "POST",
+            "/admin/v1/agents",
+            json!({"id": "a", "kind": "echo", "bindings": ["GRPC", "GRPC"]}),
+            400,
+            "bindings",
         ),
         (
             "POST",
@@ -368,4 +380,81 @@ fn administrators_reach_the_machine_only_if_allowed() {
     let server = Server::configured(&allowing);
     assert_eq!(add(&server, &program).status, 201);
     assert_eq!(send(&server, "p"), 200);
+}
+
+/// Agents that the embedding program brings along are listed, can be members of others, and are not
+/// changed from outside.
+#[tokio::test(flavor = "multi_thread")]
+async fn agents_of_the_program_are_shown_and_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("nuncio.toml");
+    std::fs::write(&file, config()).unwrap();
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let own = agent_fn(AgentInfo::new("own", "Own", "Is code."), |_, _| async {
+        Ok("done".to_owned())
+    });
+    let host = Host::new().agent(own).configuration(&file);
+    let mounted = host.store("memory:").mount(&url).await.unwrap();
+    let served = axum::Router::new().fallback_service(mounted.service());
+    let serving = tokio::spawn(async { axum::serve(listener, served).await });
+
+    let asked = tokio::task::spawn_blocking(move || {
+        let ask = |method, path, body: Value| ask_at(&url, ADMIN, method, path, &body);
+        let flow = json!({"id": "flow", "kind": "sequence", "members": ["own", "fixed"]});
+        let added = ask("POST", "/admin/v1/agents", flow);
+        let changed = ask("PUT", "/admin/v1/agents/own", json!({"kind": "echo"}));
+        let removed = ask("DELETE", "/admin/v1/agents/own", Value::Null);
+        let listed = ask("GET", "/admin/v1/agents", Value::Null).json();
+        (added.status, changed.status, removed.status, listed)
+    });
+    let (added, changed, removed, listed) = asked.await.unwrap();
+    assert_eq!((added, changed, removed), (201, 409, 409));
+    let agents = listed["agents"].as_array().unwrap();
+    let sources: Vec<_> = agents
+        .iter()
+        .map(|agent| (&agent["id"], &agent["source"]))
+        .collect();
+    let expected = json!([["fixed", "configuration"], ["flow", "api"], ["own", "code"]]);
+    assert_eq!(json!(sources), expected);
+    assert_eq!(agents[2]["description"], "Is code.");
+    assert!(agents[2].get("config").is_none(), "{listed}");
+    serving.abort();
+    mounted.stop().await.unwrap();
+}
+
+/// A card of a flow says what its members take and give, in whatever order they came, also after one
+/// of them has changed.
+#[test]
+fn a_flow_takes_and_gives_what_its_members_do() {
+    let flows = "[[agents]]\nid = \"outer\"\nkind = \"repeat\"\nmembers = [\"inner\"]\n\
+                 [[agents]]\nid = \"inner\"\nkind = \"sequence\"\nmembers = [\"fixed\", \"last\"]\n\
+                 [[agents]]\nid = \"last\"\nkind = \"echo\"\noutput_modes = [\"image/png\"]\n";
+    let server =
+        Server::configured(&(config() + "input_modes = [\"text/plain\", \"audio/wav\"]\n" + flows));
+    let modes = |agent: &str| {
+        let path = format!("/agents/{agent}/.well-known/agent-card.json");
+        let card = exchange(&server.url, "GET", &path, &[], "").json();
+        json!([card["defaultInputModes"], card["defaultOutputModes"]])
+    };
+    let expected = json!([["text/plain", "audio/wav"], ["image/png"]]);
+    assert_eq!(
+        (modes("inner"), modes("outer")),
+        (expected.clone(), expected)
+    );
+
+    let put = |id: &str, agent: Value| {
+        let path = format!("/admin/v1/agents/{id}");
+        ask(&server, ADMIN, "PUT", &path, &agent)
+    };
+    let eye = |modes: Value| json!({"kind": "echo", "input_modes": modes});
+    assert_eq!(put("eye", eye(json!(["text/plain"]))).status, 201);
+    let both = json!({"kind": "parallel", "members": ["eye", "fixed"]});
+    assert_eq!(put("both", both).status, 201);
+    assert_eq!(modes("both")[0], json!(["text/plain"]));
+    assert_eq!(
+        put("eye", eye(json!(["audio/wav", "text/plain"]))).status,
+        200
+    );
+    assert_eq!(modes("both")[0], json!(["audio/wav", "text/plain"]));
 }

@@ -104,6 +104,26 @@ fn helper(model: &FakeModel, orders: &Orders) -> ModelAgentBuilder {
     agent(model).tool(orders.tool())
 }
 
+/// Instructions that name the task and the time are those of the run that is repeated.
+#[tokio::test]
+async fn the_instructions_are_as_they_were() {
+    let (model, orders) = (model(), Orders::default());
+    let instructed = helper(&model, &orders).instructions("Task {task} of {date} at {time}.");
+    let hosted = hosted(instructed);
+    let first = hosted.task("where is it?").await;
+    let tool = &steps(&hosted, &first, SpanKind::Tool).await[0];
+    let second = rerun(&hosted, &first, &tool.id, ("output", json!("lost"))).await;
+    assert_eq!(second.status.state, TaskState::Completed);
+    let systems: Vec<_> = model
+        .requests()
+        .into_iter()
+        .map(|r| r.system.unwrap())
+        .collect();
+    assert_eq!(systems.len(), 3);
+    assert!(systems[0].contains(first.id.as_str()), "{systems:?}");
+    assert_eq!(systems[2], systems[0]);
+}
+
 /// From the tool with another input: it is called once, with that, and the first call of the model is
 /// not made; the new task's own tree tells so, and can be run again itself.
 #[tokio::test]

@@ -39,6 +39,16 @@ pub(crate) enum BindingName {
     HttpJson,
 }
 
+impl BindingName {
+    pub(crate) fn binding(self) -> Binding {
+        match self {
+            Self::JsonRpc => Binding::JsonRpc,
+            Self::Grpc => Binding::Grpc,
+            Self::HttpJson => Binding::HttpJson,
+        }
+    }
+}
+
 impl AgentConfig {
     /// The agent, described by this configuration alone; its card is read when it is first called.
     pub(super) fn build_a2a(&self, workshop: &Workshop) -> Result<Arc<dyn Agent>, String> {
@@ -100,11 +110,7 @@ impl AgentConfig {
             client = client.forward_to(url);
         }
         if let Some(binding) = self.binding {
-            client = client.binding(match binding {
-                BindingName::JsonRpc => Binding::JsonRpc,
-                BindingName::Grpc => Binding::Grpc,
-                BindingName::HttpJson => Binding::HttpJson,
-            });
+            client = client.binding(binding.binding());
         }
         if let Some(version) = self.protocol {
             client = client.versions([match version {

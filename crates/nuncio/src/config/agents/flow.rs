@@ -136,7 +136,28 @@ impl AgentConfig {
             AgentKind::Route => format!("Chooses one of: {members}."),
             _ => format!("A graph of: {members}."),
         };
-        let info = self.info(self.plain_info(&description));
+        let mut plain = self.plain_info(&description);
+        let info_of = |id: &str| Some(workshop.agents.agent(&id.into())?.info().clone());
+        let (takers, givers) = self.ends();
+        let takers: Vec<_> = takers.into_iter().filter_map(info_of).collect();
+        if let Some((first, others)) = takers.split_first() {
+            let taken = |mode: &&String| others.iter().all(|info| info.input_modes.contains(mode));
+            let modes: Vec<_> = first.input_modes.iter().filter(taken).cloned().collect();
+            if !modes.is_empty() {
+                plain.input_modes = modes;
+            }
+        }
+        let given = givers.into_iter().filter_map(info_of);
+        let mut modes: Vec<String> = Vec::new();
+        for mode in given.flat_map(|info| info.output_modes) {
+            if !modes.contains(&mode) {
+                modes.push(mode);
+            }
+        }
+        if !modes.is_empty() {
+            plain.output_modes = modes;
+        }
+        let info = self.info(plain);
         let agents = Arc::new(workshop.agents.clone());
         Arc::new(FlowAgent::new(info, self.plan(), agents))
     }
@@ -184,6 +205,40 @@ impl AgentConfig {
                 },
             }),
         }
+    }
+
+    /// The members that may get the message as it came, and those whose artifacts may be the task's.
+    fn ends(&self) -> (Vec<&str>, Vec<&str>) {
+        let members = || self.members.iter().map(String::as_str);
+        let first = members().take(1).collect();
+        let last = members().next_back().into_iter().collect();
+        match self.kind {
+            AgentKind::Parallel => (members().collect(), members().collect()),
+            AgentKind::Route => {
+                let chosen = self.routes.iter().map(|route| route.agent.as_str());
+                let chosen: Vec<_> = members().chain(chosen).collect();
+                let router = self.router.as_deref();
+                (router.into_iter().chain(chosen.clone()).collect(), chosen)
+            }
+            AgentKind::Graph => {
+                let start = self.start.as_ref().and_then(|start| self.nodes.get(start));
+                let start = start.map(String::as_str);
+                let ends = self.nodes.iter().filter(|(name, _)| self.may_end_at(name));
+                let ends = ends.map(|(_, agent)| agent.as_str());
+                (start.into_iter().collect(), ends.collect())
+            }
+            AgentKind::Sequence if self.emit == Some(EmitName::All) => (first, members().collect()),
+            _ => (first, last),
+        }
+    }
+
+    fn may_end_at(&self, node: &str) -> bool {
+        let mut ways = self
+            .edges
+            .iter()
+            .filter(|edge| edge.from == node)
+            .peekable();
+        ways.peek().is_none() || ways.any(|edge| edge.to == Graph::END)
     }
 
     /// The agents that this one is made of, each with where it is said.

@@ -90,6 +90,11 @@ const SETTINGS: &[(&str, &[AgentKind])] = &[
 ];
 
 impl AgentKind {
+    /// Whether it is made of other agents.
+    pub(crate) fn is_flow(self) -> bool {
+        matches!(self, Sequence | Parallel | Repeat | Route | Graph)
+    }
+
     /// Its name in the configuration.
     pub(crate) fn name(self) -> String {
         match serde_json::to_value(self) {

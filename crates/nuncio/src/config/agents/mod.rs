@@ -86,6 +86,9 @@ pub(crate) struct AgentConfig {
     /// The protocol versions it is served in.
     #[serde(default = "all_dialects")]
     pub(crate) dialects: Vec<DialectName>,
+    /// The bindings over which it is called, in the order in which its card names them.
+    #[serde(default = "all_bindings")]
+    pub(crate) bindings: Vec<BindingName>,
     /// Whether the routes of OxyGent's gateway are served too.
     #[serde(default)]
     pub(crate) legacy_routes: bool,
@@ -330,6 +333,14 @@ fn all_dialects() -> Vec<DialectName> {
     vec![DialectName::V0_3, DialectName::V1_0]
 }
 
+fn all_bindings() -> Vec<BindingName> {
+    vec![
+        BindingName::JsonRpc,
+        BindingName::HttpJson,
+        BindingName::Grpc,
+    ]
+}
+
 fn yes() -> bool {
     true
 }
@@ -348,6 +359,7 @@ impl AgentConfig {
             icon_url: None,
             workspaces: Vec::new(),
             dialects: all_dialects(),
+            bindings: all_bindings(),
             legacy_routes: false,
             extensions: Vec::new(),
             extended: None,
