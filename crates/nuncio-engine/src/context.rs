@@ -1,5 +1,6 @@
 //! What a run can see and do.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use nuncio_protocol::{
@@ -46,7 +47,7 @@ pub(crate) struct RunInner {
     pub(crate) agent: AgentId,
     pub(crate) context: ContextId,
     pub(crate) task: TaskId,
-    pub(crate) attempt: u64,
+    pub(crate) attempt: AtomicU64,
     /// The number of the run; the store takes nothing of an older one.
     pub(crate) epoch: u64,
     pub(crate) cancel: CancellationToken,
@@ -88,7 +89,7 @@ impl RunCx {
 
     /// 1 for the first run of a message, more after a crash.
     pub fn attempt(&self) -> u64 {
-        self.inner.attempt
+        self.inner.attempt.load(Ordering::Relaxed)
     }
 
     /// Fires when the task is canceled; a run that does not end soon after is dropped.

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -104,7 +105,7 @@ impl Core {
             agent: agent.clone(),
             context: task.context_id.clone().unwrap_or_default(),
             task: task.id.clone(),
-            attempt,
+            attempt: attempt.into(),
             epoch,
             cancel,
             deadline: Instant::now() + self.settings.run_deadline,
@@ -189,6 +190,10 @@ impl Run {
                 }
             }
             next = self.finish(end).await;
+            if next.is_some() {
+                // Nobody has tried to answer it before, however often the one before was tried.
+                self.cx.inner.attempt.store(1, Ordering::Relaxed);
+            }
         }
         span.state(self.cell.view(super::cell::View::state));
         drop(span);

@@ -268,7 +268,7 @@ impl RunCx {
             kind,
             name,
             agent: self.place.agent.clone(),
-            attempt: self.inner.attempt,
+            attempt: self.attempt(),
             started: self.inner.environment.clock.now(),
             ended: None,
             attributes: Map::new(),
@@ -317,7 +317,7 @@ impl RunInner {
         record.set("gen_ai.agent.name", node.agent.as_str());
         record.set("gen_ai.conversation.id", self.context.as_str());
         record.set("a2a.task.id", self.task.as_str());
-        record.set("a2a.attempt", self.attempt);
+        record.set("a2a.attempt", node.attempt);
         record.error.clone_from(&node.error);
         sink.ended(record);
     }

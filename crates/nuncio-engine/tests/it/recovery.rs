@@ -218,6 +218,8 @@ async fn queued_messages_survive_a_restart() {
         done.history.iter().filter(|m| m.role == Role::User).count(),
         2
     );
+    let attempts = after.trace.attempts.lock().clone();
+    assert_eq!(attempts, [2, 1], "nobody had tried the second message");
 }
 
 /// OP-SEND-25: what came with a message reaches the run that answers it after a crash.

@@ -37,6 +37,8 @@ pub(super) struct Exchange<'a> {
     /// What the message is answered with.
     pub(super) with: Otherwise,
     pub(super) system: String,
+    /// In a run that repeats another: the instructions of any moment, with [`HOLE`]s.
+    earlier: Option<String>,
     pub(super) answer: Answer<'a>,
     /// Whether the model has been told that its answer does not fit.
     repaired: bool,
@@ -93,7 +95,11 @@ impl<'a> Exchange<'a> {
         Ok(Self {
             system: match &with.prompt {
                 Some(prompt) => prompt.clone(),
-                None => system(agent, cx, &past).await?,
+                None => system(agent, cx, &past, Moment::of(agent, cx)).await?,
+            },
+            earlier: match (cx.repeats(), &with.prompt) {
+                (true, None) => Some(system(agent, cx, &past, Moment::any()).await?),
+                _ => None,
             },
             tools: layered(with.tools(agent, tools(agent, cx).await)?, &agent.layers),
             with,
@@ -245,15 +251,20 @@ impl<'a> Exchange<'a> {
     fn model_span(&mut self) -> Span {
         let name = self.with.model.name();
         let span = self.cx.span(SpanKind::Model, format!("chat {name}"));
-        // Instructions may name the task and the time, which are others now.
-        let then = span.input_then();
-        if let Some(system) = then.as_ref().and_then(|then| then["system"].as_str()) {
-            self.system = system.to_owned();
+        if let Some(system) = self.system_then(&span) {
+            self.system = system;
         }
         span.set("gen_ai.operation.name", "chat");
         span.set("gen_ai.request.model", name);
         span.input(&json!({"system": self.system, "conversation": told(self.entries())}));
         span
+    }
+
+    /// The instructions of the run that this one repeats, if only the task and the time are others.
+    fn system_then(&self, span: &Span) -> Option<String> {
+        let then = span.input_then()?;
+        let then = then.get("system")?.as_str()?;
+        fits(self.earlier.as_ref()?, then).then(|| then.to_owned())
     }
 
     async fn hear_or_repeat(&mut self, span: &Span) -> Result<Reply, Unheard> {
@@ -467,16 +478,64 @@ fn left_by(cx: &RunCx, input: &Input) -> Result<Left, AgentError> {
     Ok(left)
 }
 
+/// What instructions may say that is another one in every run.
+struct Moment {
+    task: String,
+    now: String,
+}
+
+/// Stands for what is not known.
+const HOLE: char = '\0';
+
+impl Moment {
+    fn of(agent: &ModelAgent, cx: &RunCx) -> Self {
+        Self {
+            task: cx.task().to_string(),
+            now: agent.clock.now().to_string(),
+        }
+    }
+
+    fn any() -> Self {
+        Self {
+            task: HOLE.to_string(),
+            now: HOLE.to_string(),
+        }
+    }
+}
+
+/// Whether a text is this one, with anything for its holes.
+fn fits(with_holes: &str, text: &str) -> bool {
+    let mut pieces = with_holes.split(HOLE);
+    let first = pieces.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else {
+        return false;
+    };
+    let Some(last) = pieces.next_back() else {
+        return rest.is_empty();
+    };
+    for piece in pieces {
+        match rest.split_once(piece) {
+            Some((_, after)) => rest = after,
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
 /// The instructions with their values: what is known of the run, then the session's state.
-async fn system(agent: &ModelAgent, cx: &RunCx, past: &Past) -> Result<String, AgentError> {
-    let now = agent.clock.now().to_string();
+async fn system(
+    agent: &ModelAgent,
+    cx: &RunCx,
+    past: &Past,
+    Moment { task, now }: Moment,
+) -> Result<String, AgentError> {
     let known = [
         ("agent", cx.agent().as_str()),
         ("agent.name", agent.info.name.as_str()),
         ("caller", cx.caller().id.as_str()),
         ("workspace", cx.caller().workspace.as_str()),
         ("context", cx.context().as_str()),
-        ("task", cx.task().as_str()),
+        ("task", task.as_str()),
         ("date", now.split('T').next().unwrap_or_default()),
         ("time", now.as_str()),
     ];
