@@ -13,6 +13,7 @@ use nuncio_runtime::mcp::{McpServer, McpSettings, McpTransport};
 use nuncio_runtime::model::{FakeModel, ToolResult, Turn, UserPart};
 use url::Url;
 
+use crate::network::until;
 use crate::support::{Hosted, fake, said, texts};
 
 #[expect(
@@ -98,6 +99,25 @@ async fn tools_are_listed_and_called() {
     let names: Vec<_> = tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["get_current_time", "convert_time"]);
     assert!(tools[0].read_only && tools[0].parallel && !tools[0].needs_approval);
+}
+
+/// A server that says so is asked for its tools again, and only then.
+#[tokio::test]
+async fn tools_that_have_changed_are_listed_again() {
+    let Some(folder) = folder() else { return };
+    let python = folder.join("time/bin/python");
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/learning.py");
+    let command = vec![python.to_str().unwrap().to_owned(), program.to_owned()];
+    let transport = McpTransport::stdio(command, environment());
+    let server = McpServer::new(McpSettings::new("learning", transport));
+
+    let learning = calling("learn", "{}");
+    hosted(&learning, server.clone()).task("x").await;
+    assert_eq!(learning.requests()[0].tools.len(), 1);
+    until(async || server.list().await.unwrap().len() == 2).await;
+    let doubling = calling("double", "{ number = 4 }");
+    hosted(&doubling, server).task("x").await;
+    assert!(result(&doubling).content.contains('8'));
 }
 
 /// What does not fit the server's schema does not reach it; what it says is wrong goes to the model.
