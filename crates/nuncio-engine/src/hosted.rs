@@ -12,7 +12,7 @@ use nuncio_protocol::{
     StreamResponse, SubscribeToTaskRequest, Task, TaskPushNotificationConfig, TaskState,
     TaskStatus, TaskStatusUpdateEvent, limit_history,
 };
-use nuncio_store::{Append, Appended, Head, LeaseChange, NodeRow, Scope};
+use nuncio_store::{Append, Appended, Head, LeaseChange, NodeRow, PartPlace, Scope, StoredPart};
 
 use crate::cell::Cell;
 use crate::engine::{Core, store_error};
@@ -59,6 +59,26 @@ impl HostedAgent {
                 tracing::error!(task.id = %id, %error, "a stored call tree does not read");
                 A2aError::internal()
             })
+    }
+
+    /// Opens one part of a task, to be read piece by piece: large ones need not be in memory whole.
+    /// `None` if there is no such part, or it only says where its content is.
+    ///
+    /// # Errors
+    /// TaskNotFound, also for a task of somebody else.
+    pub async fn part(
+        &self,
+        call: &Call,
+        id: &nuncio_protocol::TaskId,
+        place: &PartPlace,
+    ) -> Result<Option<StoredPart>> {
+        let scope = self.scope(call);
+        let found = self.core.store.part(&scope, id, place).await;
+        let found = found.map_err(|error| store_error(&error))?;
+        if found.is_none() {
+            self.read(&scope, id).await?;
+        }
+        Ok(found)
     }
 
     pub(crate) fn scope(&self, call: &Call) -> Scope {

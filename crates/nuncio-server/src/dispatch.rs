@@ -61,7 +61,7 @@ impl Endpoint {
     }
 
     /// Is the agent called this way?
-    fn check_binding(&self, binding: Binding) -> Result<()> {
+    pub(crate) fn check_binding(&self, binding: Binding) -> Result<()> {
         if self.bindings.contains(&binding) {
             return Ok(());
         }

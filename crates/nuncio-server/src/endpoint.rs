@@ -8,9 +8,9 @@ use nuncio_protocol::{
     UnsupportedVersion, Version, WorkspaceId,
 };
 
-use crate::CallTrees;
 use crate::card::CardCache;
 use crate::media::MediaRules;
+use crate::{CallTrees, Files};
 
 /// One agent at its address: who does the work, and what its card promises.
 ///
@@ -39,6 +39,7 @@ pub struct Endpoint {
     pub(crate) modified: OnceLock<Timestamp>,
     pub(crate) cards: CardCache,
     pub(crate) call_trees: Option<Arc<dyn CallTrees>>,
+    pub(crate) files: Option<Arc<dyn Files>>,
 }
 
 impl Endpoint {
@@ -62,6 +63,7 @@ impl Endpoint {
             modified: OnceLock::new(),
             cards: CardCache::default(),
             call_trees: None,
+            files: None,
         }
     }
 
@@ -151,6 +153,14 @@ impl Endpoint {
     #[must_use]
     pub fn with_call_trees(mut self, trees: Arc<dyn CallTrees>) -> Self {
         self.call_trees = Some(trees);
+        self
+    }
+
+    /// Gives callers the content of their tasks as it is, part by part, at
+    /// `GET {agent}/tasks/{id}/artifacts/{artifact}/parts/{n}`; likewise for `messages`.
+    #[must_use]
+    pub fn with_files(mut self, files: Arc<dyn Files>) -> Self {
+        self.files = Some(files);
         self
     }
 

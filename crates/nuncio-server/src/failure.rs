@@ -64,7 +64,7 @@ impl Failure {
         Self::with_status(StatusCode::REQUEST_TIMEOUT, message)
     }
 
-    fn with_status(status: StatusCode, message: &str) -> Self {
+    pub(crate) fn with_status(status: StatusCode, message: &str) -> Self {
         let mut failure: Self = A2aError::new(ErrorKind::InvalidRequest, message).into();
         failure.extra().status = Some(status);
         failure

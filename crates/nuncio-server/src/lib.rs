@@ -51,6 +51,7 @@ mod endpoint;
 mod events;
 mod extensions;
 mod failure;
+mod files;
 mod grpc;
 mod io;
 mod json_rpc;
@@ -77,6 +78,7 @@ pub use auth::{
 pub use body::ResponseBody;
 pub use call_trees::CallTrees;
 pub use endpoint::Endpoint;
+pub use files::{File, FileContent, FilePlace, FileStream, Files};
 pub use server::{PeerAddress, ReadinessCheck, Server};
 pub use settings::{RateLimit, Settings};
 pub use switchboard::{InvalidAgentName, Switchboard};

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::place::Who;
 use crate::reply::{self, JSON, Reply};
 use crate::server::{Server, Visit};
-use crate::{content, parameters};
+use crate::{content, files, parameters};
 
 impl Server {
     /// Answers one request at a path below an agent's address.
@@ -40,6 +40,10 @@ impl Server {
             profile: StatusProfile::default(),
             content_type: reply_type(&visit.parts.headers, spoken),
         };
+        if let Some(asked) = files::Asked::of(path) {
+            let answered = self.file(visit, who, asked).await;
+            return answered.unwrap_or_else(|failure| varying(failure.rest(&form)));
+        }
         let call = RestCall {
             path,
             shown: shown.map(|version| (version, route_in(version))),

@@ -8,6 +8,7 @@
 //! disk. And every query takes a [`Scope`]: what another caller made is absent.
 
 mod claims;
+mod content;
 mod fold;
 mod input;
 mod memory;
@@ -23,6 +24,7 @@ mod types;
 mod upkeep;
 mod webhooks;
 
+pub use content::{ContentStream, PartPlace, StoredPart};
 pub use memory::{MemoryOptions, MemoryStore};
 pub use nodes::{NodeRow, Nodes};
 pub use open::{OpenOptions, is_shared, open, shown_url};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::upkeep::{Imported, Sweep, Swept, WholeTask};
-use crate::{Deliveries, Nodes, Sessions};
+use crate::{Deliveries, Nodes, PartPlace, Sessions, StoredPart};
 use nuncio_protocol::{
     AgentId, CallerId, ContextId, Event, PushConfigId, Task, TaskId, TaskPushNotificationConfig,
     TaskState, Timestamp, Version, WorkspaceId,
@@ -348,6 +348,21 @@ pub trait Store: Deliveries + Sessions + Nodes + Send + Sync + fmt::Debug {
         scope: &'a Scope,
         task: &'a TaskId,
     ) -> StoreFuture<'a, Option<StoredTask>>;
+
+    /// Opens one part of a task, so that large ones need not be in memory as a whole; `None` if the
+    /// task or the part is not there, or the part only says where its content is.
+    fn part<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+        place: &'a PartPlace,
+    ) -> StoreFuture<'a, Option<StoredPart>> {
+        Box::pin(async move {
+            let stored = self.load(scope, task).await?;
+            let found = stored.as_ref().and_then(|stored| place.find(&stored.task));
+            Ok(found.and_then(StoredPart::at_hand))
+        })
+    }
 
     /// Reads at most `limit` events after a position, in order; empty if there are none or no task.
     fn events<'a>(

@@ -12,7 +12,7 @@ use nuncio_protocol::{
     Outcome, Part, Role, SendMessageRequest, StatusProfile, StreamResponse, SubscribeToTaskRequest,
     TaskPushNotificationConfig, TaskState, Version, dialect, grpc,
 };
-use nuncio_server::{Authenticator, Endpoint};
+use nuncio_server::Authenticator;
 use serde_json::json;
 use tokio::net::TcpStream;
 
@@ -325,14 +325,13 @@ async fn the_tenant_names_the_agent() {
 #[tokio::test]
 async fn an_agent_is_called_over_the_bindings_of_its_card() {
     let get = Operation::GetTask(GetTaskRequest::new("t1"));
-    let shapes: [(Binding, fn(Endpoint) -> Endpoint); 3] = [
-        (Binding::JsonRpc, |e| e.with_bindings([Binding::JsonRpc])),
-        (Binding::HttpJson, |e| e.with_bindings([Binding::HttpJson])),
-        (Binding::Grpc, |e| e.with_bindings([Binding::Grpc])),
-    ];
-    for (offered, shape) in shapes {
+    for offered in [Binding::JsonRpc, Binding::HttpJson, Binding::Grpc] {
         let mut setup = Setup::default();
-        setup.shape = shape;
+        setup.shape = match offered {
+            Binding::JsonRpc => |endpoint| endpoint.with_bindings([Binding::JsonRpc]),
+            Binding::HttpJson => |endpoint| endpoint.with_bindings([Binding::HttpJson]),
+            Binding::Grpc => |endpoint| endpoint.with_bindings([Binding::Grpc]),
+        };
         let served = setup.start().await;
         let card = served.get("/.well-known/agent-card.json").await.json();
         let interfaces = card["supportedInterfaces"].as_array().unwrap();

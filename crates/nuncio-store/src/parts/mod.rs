@@ -23,11 +23,12 @@ use tokio::time::Instant;
 
 pub(crate) use self::folder::{copy_parts, has_parts, parts_of, wrong_parts};
 use self::place::{Folder, Place};
-use self::reference::{HasParts, is_to_take_out, put_back, referred, take_out};
+pub(crate) use self::place::{another, told};
+use self::reference::{HasParts, Reference, is_to_take_out, put_back, referred, take_out};
 use crate::{
     Append, Appended, Change, Claim, ClaimedRun, Created, Head, HeldRun, Imported, Lease,
-    ListFilter, NewTask, PageKey, PushConfigRow, Scope, Store, StoreError, StoreFuture, StoredTask,
-    Sweep, SweepKind, Swept, TaskPage, Webhook, WholeTask,
+    ListFilter, NewTask, PageKey, PartPlace, PushConfigRow, Scope, Store, StoreError, StoreFuture,
+    StoredPart, StoredTask, Sweep, SweepKind, Swept, TaskPage, Webhook, WholeTask,
 };
 
 /// Where large parts are kept, and from which size on.
@@ -242,6 +243,22 @@ impl Store for LargeParts {
                 self.fetch_task((scope, task), &mut stored.task).await?;
             }
             Ok(stored)
+        })
+    }
+
+    fn part<'a>(
+        &'a self,
+        scope: &'a Scope,
+        task: &'a TaskId,
+        place: &'a PartPlace,
+    ) -> StoreFuture<'a, Option<StoredPart>> {
+        Box::pin(async move {
+            let stored = self.inner.load(scope, task).await?;
+            let found = stored.as_ref().and_then(|stored| place.find(&stored.task));
+            Ok(found.and_then(|part| match Reference::of_part(part) {
+                Some(reference) => Some(self.place.open_part((scope, task), part, &reference)),
+                None => StoredPart::at_hand(part),
+            }))
         })
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{StreamExt as _, TryStreamExt as _};
-use nuncio_protocol::TaskId;
+use nuncio_protocol::{Part, TaskId};
 use object_store::aws::AmazonS3Builder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
@@ -18,7 +18,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::PartsOptions;
 use super::reference::{Reference, hex};
-use crate::{Scope, StoreError};
+use crate::{Scope, StoreError, StoredPart};
 
 /// Parts read at the same time, of one task.
 const READS: usize = 8;
@@ -126,15 +126,25 @@ impl Place {
                 let found = self.objects.get(&path).await.map_err(told)?;
                 let bytes = found.bytes().await.map_err(told)?;
                 if Reference::of(&bytes) != reference {
-                    return Err(StoreError::Corrupt(
-                        "a large part is not what was stored".to_owned(),
-                    ));
+                    return Err(another());
                 }
                 Ok((reference, bytes))
             }
         });
         let reads = futures_util::stream::iter(reads).buffer_unordered(READS);
         reads.try_collect().await
+    }
+
+    /// A part whose bytes are read when they are asked for.
+    pub(super) fn open_part(
+        &self,
+        (scope, task): (&Scope, &TaskId),
+        part: &Part,
+        reference: &Reference,
+    ) -> StoredPart {
+        let path = Folder::of(scope, task).of_part(reference);
+        let what = (reference.size, reference.digest);
+        StoredPart::elsewhere(part, what, Arc::clone(&self.objects), path)
     }
 
     /// Removes all parts of a task.
@@ -275,8 +285,12 @@ fn absent_is_fine(result: object_store::Result<()>) -> Result<(), StoreError> {
     }
 }
 
+pub(crate) fn another() -> StoreError {
+    StoreError::Corrupt("a large part is not what was stored".to_owned())
+}
+
 /// The error as a caller sees it; logged with its cause, which has no credentials in it.
-fn told(error: object_store::Error) -> StoreError {
+pub(crate) fn told(error: object_store::Error) -> StoreError {
     if let object_store::Error::NotFound { .. } = error {
         return StoreError::Corrupt("a large part is not where it was put".to_owned());
     }

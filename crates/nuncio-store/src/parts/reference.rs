@@ -28,6 +28,14 @@ impl Reference {
         format!("{REFERENCE}{}:{}", hex(&self.digest), self.size)
     }
 
+    /// What a stored part refers to.
+    pub(super) fn of_part(part: &Part) -> Option<Self> {
+        match &part.content {
+            PartContent::Url(url) => Self::parse(url),
+            _ => None,
+        }
+    }
+
     fn parse(url: &str) -> Option<Self> {
         let (digits, size) = url.strip_prefix(REFERENCE)?.split_once(':')?;
         let mut digest = [0; 32];

@@ -1,15 +1,19 @@
 //! Large parts outside of the rows: whoever reads sees no difference.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
 use nuncio_protocol::{
     Artifact, Message, Part, StreamResponse, TaskArtifactUpdateEvent, TaskState,
 };
 use nuncio_store::{
-    Appended, Claim, Created, Imported, OpenOptions, PartsOptions, SqliteOptions, SqliteStore,
-    Store, StoreError, Sweep, SweepKind, backup, check, open as open_url, restore,
+    Appended, Claim, Created, Imported, OpenOptions, PartPlace, PartsOptions, SqliteOptions,
+    SqliteStore, Store, StoreError, StoredPart, Sweep, SweepKind, backup, check, open as open_url,
+    restore,
 };
+use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use crate::contract::{Shared, contract};
@@ -121,6 +125,60 @@ async fn is_whole(store: &Shared, draft: &Draft) {
         .complete(&draft.scope, Arc::unwrap_or_clone(listed))
         .await;
     assert_eq!(complete.unwrap(), draft.task);
+}
+
+/// What a stream of content gives, and whether it ends well.
+async fn read(part: &StoredPart, range: Range<u64>) -> (Vec<u8>, Option<StoreError>) {
+    let mut pieces = part.read(range).await.unwrap();
+    let (mut all, mut error) = (Vec::new(), None);
+    while let Some(piece) = pieces.next().await {
+        match piece {
+            Ok(piece) => all.extend(piece),
+            Err(why) => error = Some(why),
+        }
+    }
+    (all, error)
+}
+
+/// One part is read piece by piece, wherever it is kept, by whoever may; what is not what was stored
+/// does not end well.
+#[tokio::test]
+async fn one_part_is_read_piece_by_piece() {
+    let (store, folder) = open().await.unwrap();
+    let draft = filled(&store, "t").await;
+    let (scope, id) = (&draft.scope, draft.id());
+    let artifact = |number| PartPlace::Artifact("files".into(), number);
+    let message = PartPlace::Message(draft.task.history[0].message_id.clone(), 1);
+    for (place, expected) in [
+        (artifact(0), bytes(1, 1_000)),
+        (artifact(1), bytes(2, ABOVE)),
+        (artifact(2), bytes(3, 300_000)),
+        (message, bytes(4, 2_000)),
+    ] {
+        let part = store.part(scope, &id, &place).await.unwrap().unwrap();
+        let size = expected.len() as u64;
+        assert_eq!(part.size, size, "{place:?}");
+        assert_eq!(part.sha256[..], Sha256::digest(&expected)[..], "{place:?}");
+        let (whole, error) = read(&part, 0..size).await;
+        assert!(whole == expected && error.is_none(), "{place:?}: {error:?}");
+        let (piece, error) = read(&part, 10..20).await;
+        assert!(piece == expected[10..20] && error.is_none(), "{place:?}");
+    }
+    let first = store.part(scope, &id, &artifact(0)).await.unwrap();
+    assert_eq!(first.unwrap().media_type.as_deref(), Some("image/png"));
+    for nothing in [artifact(3), artifact(4), PartPlace::Artifact("x".into(), 0)] {
+        assert!(store.part(scope, &id, &nothing).await.unwrap().is_none());
+    }
+    let stranger = Draft::new("bob", "t", 0).scope;
+    let theirs = store.part(&stranger, &id, &artifact(0)).await.unwrap();
+    assert!(theirs.is_none());
+
+    let large = kept(folder.path()).into_iter();
+    let large = large.max_by_key(|path| path.metadata().unwrap().len());
+    std::fs::write(large.unwrap(), bytes(9, 300_000)).unwrap();
+    let part = store.part(scope, &id, &artifact(2)).await.unwrap().unwrap();
+    let (_, error) = read(&part, 0..part.size).await;
+    assert!(matches!(error, Some(StoreError::Corrupt(_))), "{error:?}");
 }
 
 #[tokio::test]
@@ -315,6 +373,14 @@ async fn a_service_that_speaks_s3_keeps_parts() {
     store.close().await.unwrap();
     let store = opened(folder.path(), at_service(&address, &bucket)).await;
     is_whole(&store, &draft).await;
+    let place = PartPlace::Artifact("files".into(), 2);
+    let part = store.part(&draft.scope, &draft.id(), &place).await;
+    let part = part.unwrap().unwrap();
+    for range in [0..300_000, 299_000..300_000] {
+        let expected = &bytes(3, 300_000)[range.start as usize..];
+        let (piece, error) = read(&part, range).await;
+        assert!(piece == expected && error.is_none(), "{error:?}");
+    }
     store.close().await.unwrap();
     // One that is away is something to try again, and nothing is stored without its parts.
     let away = opened(folder.path(), at_service("http://127.0.0.1:1", &bucket)).await;

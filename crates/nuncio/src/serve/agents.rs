@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use super::call_trees::Kept;
+use super::files::KeptFiles;
 use super::{failed, secrets};
 use crate::config::{AgentConfig, Config, Workshop, check_agent, check_members};
 use crate::outcome::{Failure, Outcome};
@@ -165,8 +166,10 @@ impl Agents {
             agent: Arc::clone(&hosted),
             content: agent.trace_content,
         });
+        let files = Arc::new(KeptFiles(Arc::clone(&hosted)));
         let mut endpoint = Endpoint::new(agent.id.as_str(), card, hosted)
             .with_call_trees(trees)
+            .with_files(files)
             .with_dialects(agent.versions())
             .with_bindings(agent.bindings.iter().map(|name| name.binding()))
             .with_workspaces(agent.workspaces.iter().map(String::as_str))

@@ -6,6 +6,7 @@ mod agents;
 mod announce;
 mod assembly;
 mod call_trees;
+mod files;
 mod push;
 pub(crate) mod secrets;
 mod supervisor;

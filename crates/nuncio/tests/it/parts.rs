@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::support::{Said, Server, nuncio, run};
+use crate::support::{Said, Server, exchange, nuncio, run};
 
 const SIZE: usize = 300_000;
 
@@ -109,5 +109,108 @@ fn parts_are_where_the_configuration_says() {
                 .join("nuncio-data/nuncio.db.parts/0")
                 .exists()
         );
+    }
+}
+
+/// The bytes of a part as they are, whole or from where a download broke off; nobody gets another's.
+#[test]
+fn a_file_is_downloaded_as_it_is() {
+    let keys = ["alice", "bob"].map(|caller| {
+        use sha2::{Digest as _, Sha256};
+        let digest = Sha256::digest(caller);
+        let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        format!("[[auth.keys]]\nsha256 = \"{digest}\"\ncaller = \"{caller}\"\n")
+    });
+    let agent = "[[agents]]\nid = \"echo\"\nkind = \"echo\"\ninput_modes = [\"*/*\"]\n";
+    let server = Server::configured(&(keys.concat() + agent));
+    let ask = |key: &str, method: &str, path: &str, more: &[(&str, &str)], body: &str| {
+        let mut headers = vec![("X-API-Key", key), ("Content-Type", "application/json")];
+        headers.extend(more);
+        exchange(
+            &server.url,
+            method,
+            &format!("/agents/echo{path}"),
+            &headers,
+            body,
+        )
+    };
+    let file = "ABC".repeat(SIZE / 3);
+    let part = json!({"raw": "QUJD".repeat(SIZE / 3), "filename": "a \"b\".html", "mediaType": "text/html"});
+    let message = json!({"messageId": "m1", "role": "ROLE_USER", "parts": [part, {"url": "https://a.example/"}]});
+    let sent = ask(
+        "alice",
+        "POST",
+        "/message:send",
+        &[],
+        &json!({"message": message}).to_string(),
+    );
+    let id = sent.json()["task"]["id"].as_str().unwrap().to_owned();
+    let path = format!("/tasks/{id}/messages/m1/parts/0");
+
+    let whole = ask("alice", "GET", &path, &[], "");
+    assert_eq!((whole.status, whole.body.as_str()), (200, file.as_str()));
+    for (name, value) in [
+        ("content-type", "text/html"),
+        ("content-length", "300000"),
+        (
+            "content-disposition",
+            "attachment; filename*=UTF-8''a%20%22b%22.html",
+        ),
+        ("x-content-type-options", "nosniff"),
+        ("accept-ranges", "bytes"),
+    ] {
+        assert_eq!(whole.header(name), Some(value), "{name}");
+    }
+    let rest = ask("alice", "GET", &path, &[("Range", "bytes=299998-")], "");
+    assert_eq!((rest.status, rest.body.as_str()), (206, "BC"));
+    assert_eq!(
+        rest.header("content-range"),
+        Some("bytes 299998-299999/300000")
+    );
+    let beyond = ask("alice", "GET", &path, &[("Range", "bytes=300000-")], "");
+    assert_eq!(
+        (beyond.status, beyond.header("content-range")),
+        (416, Some("bytes */300000"))
+    );
+    let tag = whole.header("etag").unwrap();
+    let known = ask("alice", "GET", &path, &[("If-None-Match", tag)], "");
+    assert_eq!((known.status, known.body.as_str()), (304, ""));
+    let head = ask("alice", "HEAD", &path, &[], "");
+    assert_eq!(
+        (head.status, head.header("content-length")),
+        (200, Some("300000"))
+    );
+
+    for (key, method, path, status) in [
+        ("bob", "GET", path.clone(), 404),
+        ("wrong", "GET", path.clone(), 401),
+        ("alice", "POST", path.clone(), 405),
+        (
+            "alice",
+            "GET",
+            format!("/tasks/{id}/messages/m1/parts/1"),
+            404,
+        ),
+        (
+            "alice",
+            "GET",
+            format!("/tasks/{id}/messages/m1/parts/2"),
+            404,
+        ),
+        (
+            "alice",
+            "GET",
+            format!("/tasks/{id}/artifacts/m1/parts/0"),
+            404,
+        ),
+        (
+            "alice",
+            "GET",
+            "/tasks/unknown/messages/m1/parts/0".to_owned(),
+            404,
+        ),
+    ] {
+        let refused = ask(key, method, &path, &[], "");
+        assert_eq!(refused.status, status, "{key} {method} {path}: {refused:?}");
     }
 }
