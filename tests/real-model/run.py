@@ -43,6 +43,7 @@ id = "writer"
 kind = "openai"
 url = "{endpoint}/v1"
 model = "smollm2"
+instructions = "You are a helpful assistant. Answer in one short sentence."
 params = {{ temperature = 0.0, max_tokens = 60 }}
 """
 
@@ -119,10 +120,6 @@ def words(task):
     return "".join(part.get("text", "") for part in parts)
 
 
-def usage(task):
-    return task["artifacts"][0]["metadata"]["usage"]
-
-
 def state(task):
     return task["status"]["state"].removeprefix("TASK_STATE_")
 
@@ -137,21 +134,19 @@ def check(holds, what):
 
 
 def serve(base):
-    """A message is answered, with the tokens that the endpoint counted."""
+    """A model agent answers a message (`kind = "model"`)."""
     task = Agent(base, "helper").send("What is the capital of France?")
     check(state(task) == "COMPLETED", task)
     check("Paris" in words(task), f"it said {words(task)!r}")
-    used = usage(task)
-    check(used["inputTokens"] > 0 and used["outputTokens"] > 0, used)
-    return f"{used['inputTokens']} tokens in, {used['outputTokens']} out", words(task)
+    return "COMPLETED", words(task)
 
 
 def endpoint(base):
-    """The same with the endpoint as an agent (`kind = "openai"`)."""
-    task = Agent(base, "writer").send("What is the capital of Italy?")
+    """The endpoint itself is an agent (`kind = "openai"`)."""
+    task = Agent(base, "writer").send("What is the capital of France?")
     check(state(task) == "COMPLETED", task)
-    check("Rome" in words(task), f"it said {words(task)!r}")
-    return f"{usage(task)['outputTokens']} tokens out", words(task)
+    check("Paris" in words(task), f"it said {words(task)!r}")
+    return "COMPLETED", words(task)
 
 
 def stream(base):
@@ -198,20 +193,19 @@ def cancel(base):
 
 
 def talk_before(base):
-    """Two turns of one conversation, with a restart of nuncio between them."""
-    task = Agent(base, "helper").send("My name is Ada and I live in London. What is my name?")
+    task = Agent(base, "helper").send("My dog is called Rex. What is my dog called?")
     check(state(task) == "COMPLETED", task)
     return task
 
 
 def talk_after(base, before):
-    task = Agent(base, "helper").send("Which city did I say I live in?", before["contextId"])
-    check(state(task) == "COMPLETED", task)
-    check(task["contextId"] == before["contextId"], "another context")
-    had, has = usage(before)["inputTokens"], usage(task)["inputTokens"]
-    check(has > had, f"{had} tokens in at first, {has} then: the first turn was not told")
-    check("London" in words(task), f"it said {words(task)!r}")
-    return f"{had}, then {has} tokens in", f"{words(before)} / {words(task)}"
+    """A conversation of two turns, with a restart of nuncio between them; another one knows nothing of it."""
+    agent, question = Agent(base, "helper"), "What is my dog called?"
+    task, stranger = agent.send(question, before["contextId"]), agent.send(question)
+    check(state(task) == "COMPLETED" and task["contextId"] == before["contextId"], task)
+    check("Rex" in words(task), f"it said {words(task)!r}")
+    check("Rex" not in words(stranger), f"it said {words(stranger)!r} to somebody else")
+    return "Rex was remembered", f"{words(before)} / {words(task)} / {words(stranger)}"
 
 
 def main():
@@ -229,7 +223,7 @@ def main():
             said.append(spoken)
         except (Failed, urllib.error.HTTPError) as why:
             good, seen = False, f"**failed**: {why}"
-        rows.append(f"| {check_.__doc__ or talk_before.__doc__} | {seen} | {time.monotonic() - begun:.1f} |")
+        rows.append(f"| {check_.__doc__} | {seen} | {time.monotonic() - begun:.1f} |")
 
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)

@@ -92,7 +92,7 @@ impl<'a> Answer<'a> {
         last: bool,
     ) -> Result<(), EmitError> {
         let mut artifact = Artifact::new(self.so_far.artifact.as_str(), parts);
-        artifact.metadata = metadata;
+        artifact.metadata = metadata.filter(|metadata| !metadata.is_empty());
         let append = std::mem::replace(&mut self.begun, true);
         self.cx.chunk(artifact, append, last).await
     }

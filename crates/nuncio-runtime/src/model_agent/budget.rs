@@ -64,8 +64,11 @@ impl Used {
     }
 }
 
-/// Usage as it is shown in metadata.
+/// Usage as it is shown in metadata; nothing if the provider does not count.
 pub(super) fn shown(usage: &Usage, prices: Option<&Prices>) -> Map<String, Value> {
+    if usage.total() == 0 {
+        return Map::new();
+    }
     let mut shown = json!({
         "inputTokens": usage.input_tokens,
         "outputTokens": usage.output_tokens,

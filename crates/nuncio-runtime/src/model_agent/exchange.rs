@@ -294,8 +294,10 @@ impl<'a> Exchange<'a> {
                 ModelChunk::ToolCall(call) => reply.calls.push(call),
                 ModelChunk::Done { model, usage, stop } => {
                     span.set("gen_ai.response.model", model);
-                    span.set("gen_ai.usage.input_tokens", usage.input_tokens);
-                    span.set("gen_ai.usage.output_tokens", usage.output_tokens);
+                    if usage.total() > 0 {
+                        span.set("gen_ai.usage.input_tokens", usage.input_tokens);
+                        span.set("gen_ai.usage.output_tokens", usage.output_tokens);
+                    }
                     self.count(usage);
                     reply.stop = Some(stop);
                 }
