@@ -93,10 +93,13 @@ pub struct AgentInfo {
     /// Whether clients may register webhooks, if the engine [delivers](crate::Engine::deliverer).
     pub push_notifications: bool,
     /// Whether a run that a crash cut off may start again. If so, a run whose sender waits for it
-    /// begins before its task is stored, and a short one is stored with its end, in one commit.
+    /// begins before its task is stored, and a short one is stored with its end, in one commit. Of two
+    /// servers with one store that get a message at the same moment each may begin with it then; one
+    /// task comes of it.
     pub resumable: bool,
     /// Whether it may answer with a message instead of a task. Such an agent runs before anything
-    /// is stored; its first event stores the task.
+    /// is stored; its first event stores the task. What is said of [resumable](Self::resumable) agents
+    /// and two servers goes for it too.
     pub answers_directly: bool,
     /// Whether it takes further messages while it works; they are queued.
     pub queues_messages: bool,
