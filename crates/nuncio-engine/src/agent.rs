@@ -246,7 +246,10 @@ pub enum Outcome {
     Paused(Pause),
     /// The task will not be done, for this reason.
     Rejected(String),
-    /// Another agent of this server goes on with the task.
+    /// Another agent of this server has the task from now on: it goes on at once with this message,
+    /// and is who gets what comes later, after pauses and restarts too. It finds nothing of what the
+    /// agent before [has left](RunCx::left), and has its own [session](RunCx::session). A message that
+    /// begins another task goes to the agent of its address as ever.
     HandOff {
         /// Which one.
         agent: AgentId,

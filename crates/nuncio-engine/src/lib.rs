@@ -16,6 +16,7 @@ mod draft;
 mod end;
 mod engine;
 mod follow;
+mod holder;
 mod hosted;
 mod list;
 mod outbox;

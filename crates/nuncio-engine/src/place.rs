@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::holder::Holder;
 use crate::outbox::{Artifacts, Emitted};
 use crate::{AgentError, EmitError, RunCx};
 
@@ -137,63 +138,86 @@ impl RunCx {
     }
 }
 
-/// What the agents of a run have left, by place.
+/// What the agents of a run have left, by place, and who has the task.
 #[derive(Debug, Default)]
-pub(crate) struct Checkpoints(BTreeMap<Arc<str>, Value>);
+pub(crate) struct Checkpoints {
+    places: BTreeMap<Arc<str>, Value>,
+    /// The agent that the task was handed over to.
+    pub(crate) holder: Option<Holder>,
+}
 
-/// The one member of a checkpoint that holds those of several places.
+/// The member of a checkpoint that holds those of several places.
 const PLACES: &str = "$places";
+
+/// The member beside it that says who has the task.
+const HOLDER: &str = "$holder";
 
 impl Checkpoints {
     pub(crate) fn read(json: Option<&str>) -> Self {
         let value = json.and_then(|json| serde_json::from_str::<Value>(json).ok());
-        let mut places = BTreeMap::new();
+        let mut read = Self::default();
+        let is_ours = |object: &Map<String, Value>| {
+            let known = |name: &String| name == PLACES || name == HOLDER;
+            object.contains_key(PLACES) && object.keys().all(known)
+        };
         match value {
             None | Some(Value::Null) => {}
-            Some(Value::Object(mut object)) if object.len() == 1 && object.contains_key(PLACES) => {
+            Some(Value::Object(mut object)) if is_ours(&object) => {
                 if let Some(Value::Object(all)) = object.remove(PLACES) {
-                    places.extend(all.into_iter().map(|(place, value)| (place.into(), value)));
+                    let all = all.into_iter();
+                    read.places = all.map(|(place, value)| (place.into(), value)).collect();
                 }
+                let holder = object.remove(HOLDER);
+                read.holder = holder.and_then(|holder| serde_json::from_value(holder).ok());
             }
             Some(own) => {
-                places.insert("".into(), own);
+                read.places.insert("".into(), own);
             }
         }
-        Self(places)
+        read
     }
 
     pub(crate) fn get(&self, place: &str) -> Option<Value> {
-        self.0.get(place).cloned()
+        self.places.get(place).cloned()
     }
 
     fn set(&mut self, place: &Arc<str>, value: Value) {
-        self.0.insert(Arc::clone(place), value);
+        self.places.insert(Arc::clone(place), value);
     }
 
     /// Whether there was anything to clear.
     fn clear(&mut self, place: &str) -> bool {
-        let before = self.0.len();
+        let before = self.places.len();
         let below = |path: &str| match path.strip_prefix(place) {
             Some(rest) => place.is_empty() || rest.is_empty() || rest.starts_with('/'),
             None => false,
         };
-        self.0.retain(|path, _| !below(path));
-        self.0.len() < before
+        self.places.retain(|path, _| !below(path));
+        self.places.len() < before
+    }
+
+    /// What the agents before have left is gone: the task is another one's.
+    pub(crate) fn hand_over(&mut self, holder: Holder) {
+        self.places.clear();
+        self.holder = Some(holder);
     }
 
     /// What one agent left is kept as it is.
-    fn json(&self) -> String {
-        let only = self.0.len() == 1;
-        match self.0.get("").filter(|_| only) {
+    pub(crate) fn json(&self) -> String {
+        let alone = self.places.len() == 1 && self.holder.is_none();
+        match self.places.get("").filter(|_| alone) {
             Some(own) if own.get(PLACES).is_none() => own.to_string(),
-            _ if self.0.is_empty() => Value::Null.to_string(),
+            _ if self.places.is_empty() && self.holder.is_none() => Value::Null.to_string(),
             _ => {
-                let all: Map<_, _> = self
-                    .0
-                    .iter()
+                let places = self.places.iter();
+                let places: Map<_, _> = places
                     .map(|(place, value)| (place.to_string(), value.clone()))
                     .collect();
-                json!({ PLACES: all }).to_string()
+                let mut all = json!({ PLACES: places });
+                if let Some(holder) = &self.holder {
+                    all[HOLDER] = json!(holder);
+                }
+                all.to_string()
             }
         }
     }

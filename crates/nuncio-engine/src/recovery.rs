@@ -6,9 +6,11 @@ use std::sync::Arc;
 use nuncio_protocol::{Caller, TaskState, Timestamp};
 use nuncio_store::{Append, Appended, Claim, ClaimedRun, Head, HeldRun, LeaseChange, StoreError};
 
+use crate::Agent;
 use crate::cell::{Cell, QueuedMessage};
 use crate::end::End;
 use crate::engine::Core;
+use crate::place::Checkpoints;
 use crate::rerun::is_rerun;
 use crate::run::Start;
 
@@ -132,10 +134,13 @@ impl Core {
         let first = self.first_trace(&cell.scope, &cell.id).await?;
         let request = message.as_ref().map(|m| m.request.clone());
         let request = request.unwrap_or_default();
+        let resumable = agent
+            .as_ref()
+            .is_some_and(|agent| self.is_resumable(&cell, agent));
         let cx = self.prepare(&cell, caller, epoch, attempt, first, &request);
         match (agent, message) {
             (Some(agent), Some(message))
-                if agent.info().resumable && !is_rerun(message.request.metadata.as_ref()) =>
+                if resumable && !is_rerun(message.request.metadata.as_ref()) =>
             {
                 pending.for_each(|queued| cx.inner.queue.push(queued));
                 self.launch(
@@ -160,6 +165,20 @@ impl Core {
             }
         }
         Ok(())
+    }
+
+    /// Whether the agent that has the task says that its runs may begin again. One that is gone is told
+    /// where it is looked for.
+    fn is_resumable(&self, cell: &Cell, agent: &Arc<dyn Agent>) -> bool {
+        let left = cell.view(|view| view.head.checkpoint.clone());
+        match Checkpoints::read(left.as_deref()).holder {
+            None => agent.info().resumable,
+            Some(holder) => {
+                let agents = self.agents.read();
+                let agent = agents.get(&holder.agent);
+                agent.is_none_or(|agent| agent.info().resumable)
+            }
+        }
     }
 
     /// The message of the turn that was cut off, and those that came after it.

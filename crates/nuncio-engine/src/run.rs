@@ -10,8 +10,9 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::{Fuse, FusedFuture as _};
 use nuncio_protocol::{
-    A2aError, Caller, ErrorKind, Event, StreamResponse, Task, TaskArtifactUpdateEvent, TaskState,
-    TaskStatus, TaskStatusUpdateEvent, Timestamp, TraceContext, json,
+    A2aError, AgentId, Caller, ErrorKind, Event, Message, StreamResponse, Task,
+    TaskArtifactUpdateEvent, TaskState, TaskStatus, TaskStatusUpdateEvent, Timestamp, TraceContext,
+    json,
 };
 use nuncio_store::{Append, Appended, Created, Head, LeaseChange, NewTask, NodeRow, StoreError};
 use parking_lot::Mutex;
@@ -24,12 +25,13 @@ use crate::context::RunInner;
 use crate::draft::DraftGuard;
 use crate::end::End;
 use crate::engine::{Core, store_error};
+use crate::holder::Holder;
 use crate::outbox::{Batch, Emitted, Outbox};
 use crate::place::{Checkpoints, Place};
 use crate::request::RequestParts;
 use crate::session::Sessions;
 use crate::span::{Node, RunTrace};
-use crate::{Agent, AgentError, Input, Outcome, RunCx};
+use crate::{Agent, AgentError, Input, Outcome, RunCx, SpanKind};
 
 /// What a run begins with.
 pub(crate) struct Start {
@@ -166,29 +168,14 @@ impl Core {
 }
 
 impl Run {
-    async fn go(self, mut agent: Arc<dyn Agent>, first: QueuedMessage) {
+    async fn go(self, agent: Arc<dyn Agent>, first: QueuedMessage) {
         let span = self.cx.run_span();
         let mut next = Some(first);
-        let mut hand_offs = 0;
+        let mut hand_overs = 0;
         while let Some(message) = next.take() {
-            let request = message.clone();
-            let mut end = self.turn(agent.as_ref(), message).await;
-            if let End::HandOff(id, told) = end {
-                hand_offs += 1;
-                let target = self.core.agents.read().get(&id).cloned();
-                match target {
-                    Some(target) if hand_offs <= self.core.settings.max_hand_offs => {
-                        agent = target;
-                        next = Some(QueuedMessage {
-                            message: told,
-                            ..request
-                        });
-                        continue;
-                    }
-                    Some(_) => end = failed("too many hand-offs from agent to agent"),
-                    None => end = failed("the agent to hand off to does not exist"),
-                }
-            }
+            let stored = self.cell.view(|view| view.head.checkpoint.clone());
+            *self.cx.inner.checkpoints.lock() = Checkpoints::read(stored.as_deref());
+            let end = self.answer(agent.as_ref(), message, &mut hand_overs).await;
             next = self.finish(end).await;
             if next.is_some() {
                 // Nobody has tried to answer it before, however often the one before was tried.
@@ -200,10 +187,77 @@ impl Run {
         self.keep_tree(true).await;
     }
 
-    /// Lets the agent answer one message, writing meanwhile what it emits.
-    async fn turn(&self, agent: &dyn Agent, message: QueuedMessage) -> End {
-        let input = self.input(message).await;
-        let running = AssertUnwindSafe(agent.run(&self.cx, input)).catch_unwind();
+    /// Lets the agent that has the task answer one message, then whoever it is handed over to.
+    async fn answer(
+        &self,
+        agent: &dyn Agent,
+        message: QueuedMessage,
+        hand_overs: &mut usize,
+    ) -> End {
+        let position = message.position;
+        loop {
+            let end = match self.cx.holder() {
+                None => self.turn(agent, &self.cx, message.clone(), None).await,
+                Some(holder) => self.turn_of(&holder, message.clone()).await,
+            };
+            let End::HandOff(to, told) = end else {
+                return end;
+            };
+            *hand_overs += 1;
+            if let Err(why) = self.may_have_it(&to, *hand_overs) {
+                return failed(&why);
+            }
+            self.cx.hand_over(to, told, position);
+            // What may still be answered without a task makes none by this.
+            if !(self.direct && self.is_draft()) {
+                // A run that is over says so where it ends.
+                let _ = self.cx.inner.outbox.checkpoint(self.cx.all_left());
+            }
+        }
+    }
+
+    /// Whether a task may be handed over to an agent.
+    fn may_have_it(&self, agent: &AgentId, hand_overs: usize) -> Result<(), String> {
+        if hand_overs > self.core.settings.max_hand_offs {
+            return Err("too many hand-offs from agent to agent".to_owned());
+        }
+        let key = &self.core.environment.token_key;
+        let checked = self.cx.inner.chain.check(agent, key);
+        checked.map_err(|error| error.message)
+    }
+
+    /// Lets the agent that the task was handed over to answer one message.
+    async fn turn_of(&self, holder: &Holder, message: QueuedMessage) -> End {
+        let id = &holder.agent;
+        let Some(agent) = self.core.agents.read().get(id).cloned() else {
+            return failed(&format!(
+                "agent {id}, which has the task now, does not exist"
+            ));
+        };
+        let cx = self.cx.of_holder(id);
+        let span = cx.span(SpanKind::Agent, format!("invoke_agent {id}"));
+        let (cx, told) = (cx.within(&span), holder.told(message.position));
+        let end = self.turn(agent.as_ref(), &cx, message, told).await;
+        if let End::Stopped(TaskState::Failed, why) = &end {
+            span.fail(why.as_str());
+        }
+        end
+    }
+
+    /// Lets an agent answer one message, or what it was `told` instead, writing meanwhile what it emits.
+    async fn turn(
+        &self,
+        agent: &dyn Agent,
+        cx: &RunCx,
+        message: QueuedMessage,
+        told: Option<&Message>,
+    ) -> End {
+        let mut input = self.input(message).await;
+        if let Some(told) = told {
+            Arc::make_mut(&mut input.task).history.push(told.clone());
+            input.message = told.clone();
+        }
+        let running = AssertUnwindSafe(agent.run(cx, input)).catch_unwind();
         tokio::pin!(running);
         // Most short answers are ready at once: then there is one write, and no timer.
         if let std::task::Poll::Ready(result) = futures_util::poll!(&mut running) {
@@ -279,10 +333,6 @@ impl Run {
             [] => Vec::new(),
             named => Box::pin(self.references(named)).await,
         };
-        let stored = self.cell.view(|view| view.head.checkpoint.clone());
-        let checkpoints = Checkpoints::read(stored.as_deref());
-        let checkpoint = checkpoints.get("");
-        *self.cx.inner.checkpoints.lock() = checkpoints;
         Input {
             message: queued.message,
             task,
@@ -291,7 +341,7 @@ impl Run {
             accepted_output_modes: queued.request.accepted_output_modes,
             extensions: queued.request.extensions,
             forwarded: queued.request.forwarded,
-            checkpoint,
+            checkpoint: self.cx.left(),
         }
     }
 
@@ -353,6 +403,9 @@ impl Run {
         }
         let _writing = self.cell.writing.lock().await;
         let mut batch = self.cx.inner.outbox.take();
+        if batch.checkpoint.is_none() && self.cx.holder().is_some() {
+            batch.checkpoint = Some(self.cx.all_left());
+        }
         let goes_on = end.goes_on();
         let waiting = || goes_on.then(|| self.cx.inner.queue.take()).flatten();
         let mut next = waiting();

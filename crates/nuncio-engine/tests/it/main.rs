@@ -9,6 +9,7 @@ mod children;
 mod delivery;
 mod events;
 mod failures;
+mod hand_over;
 mod list;
 mod push;
 mod receivers;

@@ -628,29 +628,6 @@ async fn a_wait_that_takes_too_long_gives_the_task_as_it_stands() {
     assert_eq!(task.status.state, TaskState::Working);
 }
 
-#[tokio::test]
-async fn another_agent_goes_on_after_a_hand_off() {
-    let bed = Bed::new(Behaviour::HandOff("second".into()));
-    bed.engine.host(std::sync::Arc::new(TestAgent::named(
-        "second",
-        Behaviour::Echo,
-    )));
-    let task = bed.ask("m1", "hello").await;
-    assert_eq!(task.status.state, TaskState::Completed);
-    assert_eq!(artifact_text(&task), "please: hello");
-}
-
-#[tokio::test]
-async fn endless_hand_offs_end_as_failed() {
-    let bed = Bed::new(Behaviour::HandOff("agent".into()));
-    let task = bed.ask("m1", "hello").await;
-    assert_eq!(task.status.state, TaskState::Failed);
-    let missing = Bed::new(Behaviour::HandOff("nobody".into()))
-        .ask("m1", "hello")
-        .await;
-    assert_eq!(missing.status.state, TaskState::Failed);
-}
-
 /// BR-076: two answers at once: one run at a time, both in the history, in order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn br_076_two_answers_at_once_are_answered_one_after_the_other() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 #[cfg(doc)]
 use nuncio_engine::RunCx;
-use nuncio_engine::{AgentInfo, SystemClock};
+use nuncio_engine::{AgentInfo, Directory, SystemClock};
 use nuncio_protocol::{AgentExtension, AgentId, AgentSkill, Clock};
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ use crate::FindAgent;
 use crate::layer::Layer;
 use crate::model::{Model, ModelParams};
 use crate::overrides::{OVERRIDES, OverridePolicy};
-use crate::tool::{AskUser, ReadyTool, Tool, ToolSource};
+use crate::tool::{AskUser, HandOver, ReadyTool, Tool, ToolSource};
 
 /// Why an agent could not be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -164,6 +164,12 @@ impl ModelAgentBuilder {
     pub fn source(mut self, source: Arc<dyn ToolSource>) -> Self {
         self.sources.push(source);
         self
+    }
+
+    /// Lets the model [hand its task over](HandOver) to these agents.
+    #[must_use]
+    pub fn hand_over(self, directory: Directory, agents: Vec<AgentId>) -> Self {
+        self.source(Arc::new(HandOver::new(directory, agents)))
     }
 
     /// How the model is to answer.

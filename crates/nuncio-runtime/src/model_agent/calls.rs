@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::approval;
 use super::exchange::Exchange;
 use super::file::{FileRef, Said};
-use super::pending::{Asked, PendingCall};
+use super::pending::{Asked, HandingOver, PendingCall};
 use super::structured;
 use crate::model::ToolCall;
 use crate::tool::{ReadyTool, ToolCx, ToolError, ToolOutput};
@@ -23,6 +23,7 @@ enum CallEnd {
     },
     Failed(String),
     Paused(Box<Pause>),
+    HandedOver(Box<HandingOver>),
 }
 
 /// Calls that are made at the same time.
@@ -168,7 +169,22 @@ impl Exchange<'_> {
                 self.pending_mut().calls[at].begun = false;
                 Some(*pause)
             }
+            CallEnd::HandedOver(to) => {
+                self.note_hand_over(at, *to);
+                None
+            }
         }
+    }
+
+    /// Notes who is to have the task; only the first counts.
+    fn note_hand_over(&mut self, at: usize, to: HandingOver) {
+        let first = self.left.handing_over.as_ref();
+        let (told, late) = match first.map(|first| &first.agent) {
+            None => (format!("agent {} has the task now", to.agent), false),
+            Some(first) => (format!("too late: agent {first} has the task now"), true),
+        };
+        self.pending_mut().calls[at].end(told, late);
+        self.left.handing_over.get_or_insert(to);
     }
 
     async fn call(&self, at: usize) -> CallEnd {
@@ -193,6 +209,7 @@ impl Exchange<'_> {
             false => Ok(args),
         });
         let cx = ToolCx::new(self.cx.within(&span), &call.id, answer.clone());
+        let cx = cx.answering(self.input);
         let made = async { invoke(tool, cx, args?).await };
         match made.await {
             Ok(output) => {
@@ -201,12 +218,15 @@ impl Exchange<'_> {
                     _ => None,
                 };
                 let end = given(output, answer.as_ref());
-                if let CallEnd::Given { text, files, .. } = &end {
-                    match value {
+                match &end {
+                    CallEnd::Given { text, files, .. } => match value {
                         Some(value) => span.output(&value),
                         None if files.is_empty() => span.output(&text.as_str().into()),
                         None => span.output_in_part(&text.as_str().into()),
-                    }
+                    },
+                    // A run that repeats this one hands over again.
+                    CallEnd::HandedOver(to) => span.output_in_part(&to.agent.as_str().into()),
+                    CallEnd::Failed(_) | CallEnd::Paused(_) => {}
                 }
                 end
             }
@@ -250,6 +270,10 @@ async fn invoke(tool: &ReadyTool, cx: ToolCx, args: Value) -> Result<ToolOutput,
 fn given(output: ToolOutput, answer: Option<&Message>) -> CallEnd {
     let (said, parts) = match output {
         ToolOutput::Paused(pause) => return CallEnd::Paused(pause),
+        ToolOutput::HandOff { agent, message } => {
+            let message = *message;
+            return CallEnd::HandedOver(Box::new(HandingOver { agent, message }));
+        }
         ToolOutput::Later(_) => {
             return CallEnd::Failed("the tool put its result off twice".to_owned());
         }

@@ -15,7 +15,7 @@ use super::budget::{Used, shown};
 use super::conversation::{Conversation, Entry, turns};
 use super::otherwise::Otherwise;
 use super::past::Past;
-use super::pending::{Answering, Asked, Left, Pending};
+use super::pending::{Answering, Asked, HandingOver, Left, Pending};
 use super::skill::{Wish, wish};
 use super::structured;
 use crate::layer::{LayeredModel, layered};
@@ -90,7 +90,12 @@ impl<'a> Exchange<'a> {
         }
         let run = repeated.then_some(left.run.as_str());
         let (past, written) = Past::load(cx, run).await?;
-        let mut with = Otherwise::of(agent, input)?;
+        if input.checkpoint.is_none() {
+            // A task that has come back: what the agent knows of it need not be said again.
+            let is_known = |entry: &Entry| past.entries().any(|known| known == entry);
+            left.conversation.0.retain(|entry| !is_known(entry));
+        }
+        let mut with = Otherwise::of(agent, cx, input)?;
         with.model = LayeredModel::around(with.model, &agent.layers, cx);
         Ok(Self {
             system: match &with.prompt {
@@ -174,6 +179,11 @@ impl<'a> Exchange<'a> {
     }
 
     async fn go_on(&mut self) -> Result<Outcome, AgentError> {
+        if self.left.pending.is_none()
+            && let Some(outcome) = self.hand_over().await?
+        {
+            return Ok(outcome);
+        }
         if let Some(outcome) = self.finish_again().await? {
             return Ok(outcome);
         }
@@ -187,6 +197,9 @@ impl<'a> Exchange<'a> {
                     return self.end_direct().await;
                 }
                 self.push_results();
+                if let Some(outcome) = self.hand_over().await? {
+                    return Ok(outcome);
+                }
             }
             if let Some(why) = self.used.exceeds(&self.with.budgets) {
                 return Err(AgentError::new(why));
@@ -208,6 +221,19 @@ impl<'a> Exchange<'a> {
                 self.left.pending = Some(Pending::new(reply.calls));
             }
         }
+    }
+
+    /// Ends the run if another agent is to have the task.
+    async fn hand_over(&mut self) -> Result<Option<Outcome>, AgentError> {
+        let Some(HandingOver { agent, message }) = self.left.handing_over.clone() else {
+            return Ok(None);
+        };
+        self.remember().await?;
+        if !self.answer.is_empty() {
+            let metadata = self.usage();
+            self.answer.end(metadata).await?;
+        }
+        Ok(Some(Outcome::HandOff { agent, message }))
     }
 
     /// Ends a run that a crash cut off when everything was said.
@@ -403,6 +429,9 @@ impl<'a> Exchange<'a> {
             .push(Entry::said(result.content.as_str()));
         if result.is_error {
             return Err(AgentError::new(result.content));
+        }
+        if let Some(outcome) = self.hand_over().await? {
+            return Ok(outcome);
         }
         let mut parts = std::mem::take(&mut self.direct);
         if parts.is_empty() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use nuncio_engine::{AgentError, Input};
+use nuncio_engine::{AgentError, Input, RunCx};
 use nuncio_protocol::{A2aError, AgentId, Metadata};
 
 use super::{Budgets, ModelAgent};
@@ -53,9 +53,14 @@ impl ModelAgent {
 }
 
 impl Otherwise {
-    pub(super) fn of(agent: &ModelAgent, input: &Input) -> Result<Self, AgentError> {
-        let said = RequestOverrides::read(input.metadata.as_ref())
-            .map_err(|error| AgentError::new(error.message))?;
+    /// What the request says. An agent that works in a flow, or that a task was handed over to, has not
+    /// been asked before whether the caller may say it: what may not be said does not count for it.
+    pub(super) fn of(agent: &ModelAgent, cx: &RunCx, input: &Input) -> Result<Self, AgentError> {
+        let metadata = input.metadata.as_ref();
+        let caller = cx.caller().id.as_str();
+        let metadata = metadata.filter(|said| agent.check_overrides(caller, Some(said)).is_ok());
+        let said =
+            RequestOverrides::read(metadata).map_err(|error| AgentError::new(error.message))?;
         let model = match &said.model {
             None => Arc::clone(&agent.model),
             Some(name) => {

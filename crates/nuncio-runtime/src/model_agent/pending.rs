@@ -1,6 +1,7 @@
 //! Calls that the model has asked for and that are not all done, as the checkpoint keeps them.
 
 use nuncio_engine::RunCx;
+use nuncio_protocol::{AgentId, Message};
 use serde::{Deserialize, Serialize};
 
 use super::conversation::Conversation;
@@ -21,11 +22,21 @@ pub(super) struct Left {
     pub(super) remembered: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) pending: Option<Pending>,
+    /// Who is to have the task when the calls are done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) handing_over: Option<HandingOver>,
     /// What has been used since.
     pub(super) usage: Usage,
     /// The message that is being answered, so that a repeated run does not take it twice.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) answering: Option<Answering>,
+}
+
+/// A task that is being handed over.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct HandingOver {
+    pub(super) agent: AgentId,
+    pub(super) message: Message,
 }
 
 /// A message that is being answered.

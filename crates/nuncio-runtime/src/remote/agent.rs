@@ -8,7 +8,7 @@ use nuncio_client::{ClientBuilder, ConnectError, FollowPolicy};
 use nuncio_engine::{
     Agent, AgentError, AgentInfo, Input, RunCx, RunFuture, SessionError, SpanKind,
 };
-use nuncio_protocol::{A2aError, AgentCard, AgentId};
+use nuncio_protocol::{A2aError, AgentCard, AgentId, ForwardedHeaders};
 
 use super::connection::Connection;
 use super::exchange::Exchange;
@@ -33,6 +33,9 @@ pub struct RemoteSettings {
     pub waiting: Waiting,
     /// The longest time for one message; as long as the run has, which is the limit anyway.
     pub max_wait: Option<Duration>,
+    /// The only headers of callers that it gets, of those that the client
+    /// [forwards](nuncio_client::ClientBuilder::forward_to), by their names in lower case; all if absent.
+    pub forward: Option<Vec<String>>,
 }
 
 /// An agent that speaks A2A somewhere else, in any version and binding that `nuncio-client` knows.
@@ -79,6 +82,23 @@ pub enum RemoteError {
     /// Somebody else canceled its task.
     #[error("the task of agent {0} was canceled there")]
     Canceled(AgentId),
+}
+
+impl RemoteSettings {
+    /// The headers of a caller that it gets.
+    pub(super) fn of_callers(&self, said: &ForwardedHeaders) -> ForwardedHeaders {
+        let Some(names) = &self.forward else {
+            return said.clone();
+        };
+        let mut passed = ForwardedHeaders::default();
+        for (name, value) in said
+            .iter()
+            .filter(|(name, _)| names.iter().any(|n| n == name))
+        {
+            passed.insert(name, value);
+        }
+        passed
+    }
 }
 
 impl RemoteAgent {

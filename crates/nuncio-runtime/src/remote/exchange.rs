@@ -89,7 +89,7 @@ impl<'a> Exchange<'a> {
     pub(super) async fn answer(mut self, input: Input) -> Result<Outcome, RemoteError> {
         let kept = |error| RemoteError::NotKept(self.agent.clone(), error);
         self.state = RemoteState::of(self.cx).await.map_err(kept)?;
-        self.forwarded.clone_from(&input.forwarded);
+        self.forwarded = self.settings.of_callers(&input.forwarded);
         let opened = self.opened.clone();
         let heard = tokio::select! {
             biased;

@@ -15,7 +15,9 @@ use super::{Tool, ToolCx, ToolError, ToolFuture, ToolOutput, ToolSpec};
 /// The model writes a message; the agent's words and artifacts are the result. What the agent asks
 /// pauses the task, and the answer goes to the agent as it came, files included. It runs below the
 /// run that calls it: canceled with it, in its trace, and refused where agents would call each other
-/// in circles or too deep; that and a failure of the agent is told to the model.
+/// in circles or too deep; that and a failure of the agent is told to the model. Headers that the
+/// calling agent may see and the extensions that the caller has named reach it; the metadata of the
+/// request does not, for it says what the caller wants of the agent that it has called.
 pub struct AgentTool {
     agent: Arc<dyn Agent>,
     spec: ToolSpec,
@@ -98,6 +100,8 @@ impl Tool for AgentTool {
             task.history = vec![message.clone()];
             let mut input = Input::new(message, Arc::new(task));
             input.checkpoint = child.left();
+            input.forwarded.clone_from(cx.forwarded());
+            input.extensions = cx.extensions().to_vec();
             let _canceled = child.cancellation().clone().drop_guard();
             match self.agent.run(&child, input).await {
                 Ok(outcome) => self.output(outcome, &gathered),

@@ -1,7 +1,7 @@
 //! What a tool sees of the run that calls it.
 
-use nuncio_engine::{EmitError, RunCx};
-use nuncio_protocol::Message;
+use nuncio_engine::{EmitError, Input, RunCx};
+use nuncio_protocol::{ForwardedHeaders, Message};
 use tokio_util::sync::CancellationToken;
 
 /// A tool's view of one call.
@@ -10,6 +10,8 @@ pub struct ToolCx {
     run: RunCx,
     call_id: String,
     answer: Option<Message>,
+    forwarded: ForwardedHeaders,
+    extensions: Vec<String>,
     cancellation: CancellationToken,
 }
 
@@ -21,8 +23,19 @@ impl ToolCx {
             run,
             call_id: call_id.into(),
             answer,
+            forwarded: ForwardedHeaders::default(),
+            extensions: Vec::new(),
             cancellation,
         }
+    }
+
+    /// The same call, made while this is answered: the tool sees which headers and extensions came
+    /// along.
+    #[must_use]
+    pub fn answering(mut self, input: &Input) -> Self {
+        self.forwarded.clone_from(&input.forwarded);
+        self.extensions.clone_from(&input.extensions);
+        self
     }
 
     /// The run.
@@ -38,6 +51,16 @@ impl ToolCx {
     /// What came for the [pause](super::ToolOutput::Paused) that this call asked for before.
     pub fn answer(&self) -> Option<&Message> {
         self.answer.as_ref()
+    }
+
+    /// Headers of the caller's request that the agent may see; none after a crash.
+    pub fn forwarded(&self) -> &ForwardedHeaders {
+        &self.forwarded
+    }
+
+    /// URIs of the extensions that the caller has named.
+    pub fn extensions(&self) -> &[String] {
+        &self.extensions
     }
 
     /// Fires when the task is canceled or the call has taken too long.

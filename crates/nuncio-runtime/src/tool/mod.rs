@@ -1,7 +1,7 @@
 //! Tools: what a model may call.
 //!
 //! A [`Tool`] is a function with a schema. [`FnTool`] makes one of a Rust closure, [`AskUser`] is the
-//! one that asks, [`AgentTool`] is another agent. A [`ToolSource`] lists tools for each run. Which are
+//! one that asks, [`AgentTool`] is another agent, [`HandOver`] gives the task to one. A [`ToolSource`] lists tools for each run. Which are
 //! called, and whether somebody must approve first, is the model agent's business.
 
 mod agent;
@@ -9,6 +9,7 @@ mod agents;
 mod ask;
 mod call;
 mod function;
+mod hand_over;
 mod later;
 mod output;
 mod ready;
@@ -28,6 +29,7 @@ pub use agents::AgentTools;
 pub use ask::AskUser;
 pub use call::ToolCx;
 pub use function::FnTool;
+pub use hand_over::HandOver;
 pub use later::{Completer, Later};
 pub use output::{IntoToolOutput, Json, ToolError, ToolOutput};
 pub use ready::ReadyTool;

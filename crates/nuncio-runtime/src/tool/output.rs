@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use nuncio_engine::Pause;
-use nuncio_protocol::Part;
+use nuncio_protocol::{AgentId, Message, Part};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -23,6 +23,14 @@ pub enum ToolOutput {
     Paused(Box<Pause>),
     /// The result comes later, by a callback.
     Later(Later),
+    /// Another agent of this server is to have the task from now on. The other calls of the same
+    /// answer are finished first; of two the first counts.
+    HandOff {
+        /// Which one.
+        agent: AgentId,
+        /// What to tell it.
+        message: Box<Message>,
+    },
 }
 
 impl ToolOutput {

@@ -968,6 +968,27 @@ fn flows_that_are_made_of_each_other_are_refused() {
 }
 
 #[test]
+fn whom_a_model_hands_over_to_is_checked() {
+    let lines = |to: &str| {
+        format!(
+            "kind = \"model\"\nmodel = \"m\"\nhand_over = [{to}]\nforward_headers = [\"X-Team\"]\n\
+             [[agents]]\nid = \"b\"\nkind = \"model\"\nmodel = \"m\"\nhand_over = [\"a\"]\n\
+             [models.m]\nprovider = \"fake\"\nrules = [{{ otherwise = true, reply = [] }}]"
+        )
+    };
+    let good = format!("[[agents]]\nid = \"a\"\n{}\n", lines("\"b\""));
+    assert!(load_text(&good, &[]).is_ok(), "it may go back");
+    for (to, message) in [("\"x\"", "there is no agent \"x\""), ("\"a\"", "already")] {
+        let found = faults_of_agent(&lines(to));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].0, "agents[0].hand_over[0]");
+        assert!(found[0].1.contains(message), "{found:?}");
+    }
+    let found = faults_of_agent("kind = \"echo\"\nhand_over = [\"b\"]");
+    assert!(found[0].1.contains("no hand_over"), "{found:?}");
+}
+
+#[test]
 fn an_openai_agent_is_checked() {
     let good = "url = \"http://h/v1\"\nmodel = \"m\"";
     for (lines, key, message) in [

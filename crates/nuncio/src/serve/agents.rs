@@ -392,12 +392,9 @@ impl Agents {
         if let Some(elsewhere) = agent.source.elsewhere() {
             return Ok(conflict(id, elsewhere));
         }
-        let needs_it = |other: &&Known| other.config.members().iter().any(|(_, m)| m == id);
-        if let Some(flow) = known.values().find(needs_it) {
-            let why = format!(
-                "is a member of agent {}; change that one first",
-                flow.config.id
-            );
+        let needs_it = |other: &Known| Some((other.config.needs(id)?, other.config.id.clone()));
+        if let Some((needed, other)) = known.values().find_map(needs_it) {
+            let why = format!("{needed} agent {other}; change that one first");
             return Ok(conflict(id, &why));
         }
         self.forget(id).map_err(|error| unkept(&error))?;

@@ -248,7 +248,8 @@ fn mistakes_name_their_field_and_change_nothing() {
 /// A flow is added with its members, and holds them while it is there.
 #[test]
 fn flows_come_and_go_with_their_members() {
-    let server = Server::configured(&config());
+    let model = "[models.m]\nprovider = \"fake\"\nrules = [{ otherwise = true, reply = [] }]\n";
+    let server = Server::configured(&format!("{}{model}", config()));
     let add = |agent: Value| ask(&server, ADMIN, "POST", "/admin/v1/agents", &agent);
     let flow = |members: Value| json!({"id": "flow", "kind": "sequence", "members": members});
     let refused = add(flow(json!(["ghost"])));
@@ -269,6 +270,15 @@ fn flows_come_and_go_with_their_members() {
     assert_eq!(held.status, 409, "{held:?}");
     assert!(held.body.contains("member of agent flow"), "{held:?}");
     assert_eq!(remove("flow").status, 200);
+    let model = json!({"id": "desk", "kind": "model", "model": "m", "hand_over": ["member"]});
+    assert_eq!(add(model).status, 201);
+    let held = remove("member");
+    assert_eq!(held.status, 409, "{held:?}");
+    assert!(
+        held.body.contains("may get tasks of agent desk"),
+        "{held:?}"
+    );
+    assert_eq!(remove("desk").status, 200);
     assert_eq!(remove("member").status, 200);
 }
 

@@ -111,6 +111,44 @@ fn br_164_an_agent_elsewhere_sees_allowed_headers_only() {
     }
 }
 
+/// BR-164: what a model's agent lets through reaches the agent elsewhere that the model asks, as far as
+/// that one lets it through too.
+#[test]
+fn br_164_an_agent_elsewhere_that_a_model_asks_sees_allowed_headers_only() {
+    let upstream = Fake::answering(breaking_off);
+    let far = agent(
+        "far",
+        &upstream.url,
+        "forward_headers = [\"X-Team\", \"X-Other\"]",
+    );
+    let config = format!(
+        "{OUTBOUND}{far}[[agents]]\nid = \"near\"\nkind = \"model\"\nmodel = \"m\"\nmembers = [\"far\"]\n\
+         forward_headers = [\"X-Team\", \"X-Near\"]\n\
+         [models.m]\nprovider = \"fake\"\n\
+         [[models.m.rules]]\notherwise = true\n\
+         reply = [{{ tool = {{ name = \"far\", arguments = {{ message = \"go\" }} }} }}]\n"
+    );
+    let server = Server::configured(&config);
+    let theirs = [
+        ("X-Team", "blue"),
+        ("X-Near", "secret"),
+        ("X-Other", "secret"),
+        ("Cookie", "a=secret"),
+    ];
+    let body =
+        json!({"message": message("m1", "go"), "configuration": {"returnImmediately": true}});
+    post(&server, "/agents/near/message:send", &theirs, &body);
+    let sent = || {
+        let requests = upstream.requests();
+        let sent = |asked: &&Request| asked.body.contains("SendStreamingMessage");
+        requests.iter().find(sent).cloned()
+    };
+    until(|| sent().is_some());
+    let headers = format!("{:?}", sent().unwrap().headers).to_lowercase();
+    assert!(headers.contains("\"x-team\", \"blue\""), "{headers}");
+    assert!(!headers.contains("secret"), "{headers}");
+}
+
 /// BR-165: a task belongs to the agent that made it, whatever a caller's headers say, and still after
 /// the server has been killed and started again.
 #[test]

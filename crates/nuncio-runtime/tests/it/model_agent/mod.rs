@@ -4,6 +4,7 @@ mod agents;
 mod approval;
 mod budget;
 mod conversation;
+mod hand_over;
 mod otherwise;
 mod pause;
 mod rerun;

@@ -7,7 +7,7 @@ use nuncio_protocol::{AgentId, ErrorKind, SendMessageRequest, Task, TaskState};
 use nuncio_runtime::model::{FakeModel, Reasoning};
 use nuncio_runtime::overrides::OverridePolicy;
 use nuncio_runtime::tool::AgentTool;
-use nuncio_runtime::{FindAgent, ModelAgent};
+use nuncio_runtime::{Emit, FindAgent, FlowAgent, ModelAgent, Plan, Sequence};
 use serde_json::{Value, json};
 
 use super::{agent, hosted, saying};
@@ -54,6 +54,31 @@ async fn a_request_has_its_own_model_instructions_and_parameters() {
     assert_eq!(asked.params.reasoning, Some(Reasoning { budget_tokens: 9 }));
     assert_eq!(texts(&hosted.task("again").await), ["usual"]);
     assert_eq!(usual.requests()[0].params.temperature, None);
+}
+
+/// A member of a flow, to which the caller does not talk itself, keeps what it does not let callers
+/// change.
+#[tokio::test]
+async fn a_flow_is_no_way_around_what_its_members_allow() {
+    for (allowed, instructions) in [(true, "Be brief."), (false, "Be yourself.")] {
+        let model = saying("hi");
+        let hosted = Hosted::made(Arc::default(), |engine| {
+            let mut member = agent(&model).instructions("Be yourself.");
+            if allowed {
+                member = member.overrides(policy());
+            }
+            engine.host(Arc::new(member.build().unwrap()));
+            let plan = Plan::Sequence(Sequence {
+                members: vec!["helper".into()],
+                emit: Emit::Last,
+            });
+            let info = AgentInfo::new("flow", "flow", "A flow.");
+            Arc::new(FlowAgent::new(info, plan, Arc::new(engine.directory())))
+        });
+        let over = json!({"overrides": {"systemPrompt": "Be brief."}});
+        assert_eq!(texts(&ask(&hosted, over).await.unwrap()), ["hi"]);
+        assert_eq!(model.requests()[0].system.as_deref(), Some(instructions));
+    }
 }
 
 /// What is wrong or not allowed is refused before there is a task.

@@ -83,6 +83,8 @@ impl AgentConfig {
             Some(WaitingName::Send) => Waiting::Send,
             Some(WaitingName::Poll) => Waiting::Poll,
         };
+        let passed = self.forwarded().into_iter();
+        settings.forward = Some(passed.map(|name| name.as_str().to_owned()).collect());
         settings.max_wait = self.timeout_seconds.map(Duration::from_secs);
         let info = self.info(remote.info().clone());
         Arc::new(remote.with_settings(settings).with_info(info))

@@ -253,6 +253,15 @@ impl AgentConfig {
         let all = listed.chain(router).chain(routes).chain(nodes);
         all.map(|(path, id)| (path, id.clone())).collect()
     }
+
+    /// Why it needs the agent of this name, if it does.
+    pub(crate) fn needs(&self, id: &str) -> Option<&'static str> {
+        if self.members().iter().any(|(_, member)| member == id) {
+            return Some("is a member of");
+        }
+        let hands_over = self.hand_over.iter().any(|other| other == id);
+        hands_over.then_some("may get tasks of")
+    }
 }
 
 impl RouteConfig {

@@ -140,8 +140,8 @@ fn check_when(path: &str, when: Option<&When>, found: &mut Found) {
     }
 }
 
-/// What is wrong with the members of an agent: those that are not there, and agents that are made
-/// of themselves. `find` finds the others; paths begin in the agent.
+/// What is wrong with the other agents that an agent names: those that are not there, agents that are
+/// made of themselves, and one that hands over to itself. `find` finds the others; paths begin in the agent.
 pub(crate) fn check_members<'a>(
     agent: &'a AgentConfig,
     find: impl Fn(&str) -> Option<&'a AgentConfig>,
@@ -154,13 +154,26 @@ pub(crate) fn check_members<'a>(
         }
     };
     let mut faults = Vec::new();
-    for (path, id) in agent.members() {
-        let Some(member) = find(&id) else {
+    let unknown = |path, id: &str| Fault {
+        path,
+        message: format!("there is no agent \"{id}\""),
+        hint: "name an agent of this server by its id".to_owned(),
+    };
+    for (at, id) in agent.hand_over.iter().enumerate() {
+        let path = format!("hand_over[{at}]");
+        if *id == agent.id {
             faults.push(Fault {
                 path,
-                message: format!("there is no agent \"{id}\""),
-                hint: "name an agent of this server by its id".to_owned(),
+                message: format!("agent {id} has the task already"),
+                hint: "name another agent".to_owned(),
             });
+        } else if find(id).is_none() {
+            faults.push(unknown(path, id));
+        }
+    }
+    for (path, id) in agent.members() {
+        let Some(member) = find(&id) else {
+            faults.push(unknown(path, &id));
             continue;
         };
         if reaches(member, &agent.id, &find, &mut BTreeSet::new()) {

@@ -56,7 +56,7 @@ const SETTINGS: &[(&str, &[AgentKind])] = &[
     ("bearer", &[Http, A2a, Openai]),
     (
         "forward_headers",
-        &[Http, A2a, Sequence, Parallel, Repeat, Route, Graph],
+        &[Http, A2a, Model, Sequence, Parallel, Repeat, Route, Graph],
     ),
     ("timeout_seconds", &[Http, A2a, Openai]),
     ("idle_seconds", &[Http, Openai]),
@@ -74,6 +74,7 @@ const SETTINGS: &[(&str, &[AgentKind])] = &[
     ("reruns", &[Model, Sequence, Parallel, Repeat, Route, Graph]),
     ("overrides", &[Model]),
     ("members", &[Sequence, Parallel, Repeat, Route, Model]),
+    ("hand_over", &[Model]),
     ("mcp", &[Model]),
     ("openapi", &[Model]),
     ("emit", &[Sequence]),

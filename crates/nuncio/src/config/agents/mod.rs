@@ -217,6 +217,9 @@ pub(crate) struct AgentConfig {
     /// The agents of a flow by their ids, in order; those that a model may ask as it calls tools.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) members: Vec<String>,
+    /// The agents to which a model may hand its task over for good, by their ids.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) hand_over: Vec<String>,
     /// Whose artifacts a sequence gives; those of the last member if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) emit: Option<EmitName>,
@@ -401,6 +404,7 @@ impl AgentConfig {
             mcp: Vec::new(),
             openapi: Vec::new(),
             members: Vec::new(),
+            hand_over: Vec::new(),
             emit: None,
             join: None,
             concurrency: None,

@@ -73,6 +73,10 @@ impl AgentConfig {
             let tools = AgentTools::new(workshop.agents.clone(), members);
             builder = builder.source(Arc::new(tools));
         }
+        if !self.hand_over.is_empty() {
+            let agents = self.hand_over.iter().map(|id| id.as_str().into()).collect();
+            builder = builder.hand_over(workshop.agents.clone(), agents);
+        }
         for name in &self.openapi {
             let (services, environment) = (&workshop.openapi, &workshop.environment);
             let service = openapi::service(services, name, environment, &workshop.egress)?;
@@ -92,6 +96,7 @@ impl AgentConfig {
             found.add(format!("{path}.model"), "the agent has no model", hint);
         }
         self.check_speaking(path, found);
+        self.check_headers(path, found);
     }
 
     /// Finds what is wrong with how a model is to answer.
