@@ -133,9 +133,21 @@ impl RunCx {
     /// # Errors
     /// [`EmitError`].
     pub async fn status(&self, text: impl Into<String>) -> Result<(), EmitError> {
-        let message = self.message(vec![Part::text(text)]);
-        self.push(Emitted::Status(TaskState::Working, Some(message)))
-            .await
+        self.say(self.message(vec![Part::text(text)])).await
+    }
+
+    /// Says that work goes on, with a message about it.
+    ///
+    /// # Errors
+    /// [`EmitError`].
+    pub async fn say(&self, message: Message) -> Result<(), EmitError> {
+        match &self.place.listener {
+            Some(listener) => listener.hear(message).await,
+            None => {
+                self.push(Emitted::Status(TaskState::Working, Some(message)))
+                    .await
+            }
+        }
     }
 
     /// Gives a whole artifact, or replaces the one of the same id.

@@ -43,7 +43,7 @@ pub use context::{EmitError, RunCx};
 pub use delivery::{Deliverer, DeliverySettings, TestCall, WebhookSigning};
 pub use engine::{Directory, Engine, Environment};
 pub use hosted::HostedAgent;
-pub use place::Gathered;
+pub use place::{Gathered, Listener};
 pub use rerun::{RERUN, Replay};
 pub use sealing::{TextSealer, Unopened, open_webhook_secrets};
 pub use session::{Entry, Session, SessionError};

@@ -1,6 +1,9 @@
 //! Where in a run an agent works: the run itself, or a part of it that another agent was given.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use nuncio_protocol::{
@@ -28,6 +31,20 @@ pub(crate) struct Place {
     pub(crate) text_artifact: Arc<Mutex<Option<ArtifactId>>>,
     /// Where its artifacts go, if not into the task.
     pub(crate) gathered: Option<Gathered>,
+    /// Who takes what it says about its work, if not the task.
+    pub(crate) listener: Option<Arc<dyn Listener>>,
+}
+
+/// Takes what an agent says about its work in place of the task, such as to look at it first.
+pub trait Listener: fmt::Debug + Send + Sync {
+    /// Takes a status message.
+    ///
+    /// # Errors
+    /// [`EmitError`], which the agent gets.
+    fn hear(
+        &self,
+        message: Message,
+    ) -> Pin<Box<dyn Future<Output = Result<(), EmitError>> + Send + '_>>;
 }
 
 impl RunCx {
@@ -56,6 +73,7 @@ impl RunCx {
             span: self.place.span,
             text_artifact: Arc::default(),
             gathered: self.place.gathered.clone(),
+            listener: self.place.listener.clone(),
         };
         Ok(Self {
             inner: Arc::clone(&self.inner),
@@ -97,6 +115,19 @@ impl RunCx {
             place: Arc::new(place),
         };
         (gathering, gathered)
+    }
+
+    /// The same run, but what is said about the work is told to somebody else than the task.
+    #[must_use]
+    pub fn heard_by(&self, listener: Arc<dyn Listener>) -> Self {
+        let place = Place {
+            listener: Some(listener),
+            ..Place::clone(&self.place)
+        };
+        Self {
+            inner: Arc::clone(&self.inner),
+            place: Arc::new(place),
+        }
     }
 
     /// How many agents are above this one, those of other servers that called this one included.

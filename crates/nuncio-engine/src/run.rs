@@ -101,6 +101,7 @@ impl Core {
             span: trace.span,
             text_artifact: Arc::default(),
             gathered: None,
+            listener: None,
         };
         let inner = RunInner {
             caller,

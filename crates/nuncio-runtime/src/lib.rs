@@ -16,6 +16,7 @@ pub mod model;
 mod model_agent;
 pub mod openapi;
 pub mod overrides;
+mod parts;
 mod process;
 mod remote;
 mod script;

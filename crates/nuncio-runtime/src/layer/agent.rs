@@ -3,10 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use nuncio_engine::{Agent, AgentError, AgentInfo, Input, Outcome, RunCx, RunFuture};
-use nuncio_protocol::{A2aError, Caller, Message, Metadata};
+use nuncio_engine::{Agent, AgentError, AgentInfo, Input, Outcome, Pause, RunCx, RunFuture};
+use nuncio_protocol::{A2aError, Caller, Message, Metadata, Part};
 
-use super::{Ended, Layer, LayerError, Layers, tell};
+use super::out::{Words, go_out};
+use super::teller::Teller;
+use super::{Layer, LayerError, Layers};
 
 /// An agent within layers.
 pub struct LayeredAgent<A> {
@@ -61,51 +63,46 @@ pub(crate) async fn run<F>(
 where
     F: AsyncFnOnce(RunCx, Input) -> Result<Outcome, AgentError>,
 {
+    if layers.is_empty() {
+        return agent(cx.clone(), input).await;
+    }
+    let teller = Teller::of_run(layers, cx, input.message.clone());
+    let goes_on = input.turn() > 1;
     let ended = within(layers, cx, input, agent).await;
-    tell(layers, cx, &Ended::Run(&ended));
+    let ended = ended.unwrap_or_else(|error| refused(cx, error, goes_on));
+    teller.run_ended(&ended);
     ended
 }
 
 async fn within<F>(
     layers: &Layers,
     cx: &RunCx,
-    input: Input,
+    mut input: Input,
     agent: F,
-) -> Result<Outcome, AgentError>
+) -> Result<Result<Outcome, AgentError>, LayerError>
 where
     F: AsyncFnOnce(RunCx, Input) -> Result<Outcome, AgentError>,
 {
-    let input = match come_in(layers, cx, input).await {
-        Ok(input) => input,
-        Err(error) => return refused(error),
-    };
-    if !layers.iter().any(|layer| layer.sees_output()) {
-        return agent(cx.clone(), input).await;
-    }
-    let (inner, gathered) = cx.gathering();
-    let outcome = agent(inner, input).await?;
-    for mut artifact in gathered.artifacts() {
-        for layer in layers.iter().rev() {
-            artifact = match layer.output(cx, artifact).await {
-                Ok(artifact) => artifact,
-                Err(error) => return refused(error),
-            };
-        }
-        cx.artifact(artifact).await?;
-    }
-    Ok(outcome)
-}
-
-async fn come_in(layers: &Layers, cx: &RunCx, mut input: Input) -> Result<Input, LayerError> {
     for layer in layers.iter() {
         input = layer.input(cx, input).await?;
     }
-    Ok(input)
+    if !layers.iter().any(|layer| layer.sees_output()) {
+        return Ok(agent(cx.clone(), input).await);
+    }
+    let (inner, gathered) = cx.gathering();
+    let inner = inner.heard_by(Arc::new(Words::new(layers, cx)));
+    let result = agent(inner, input).await;
+    go_out(layers, cx, result, &gathered).await
 }
 
-fn refused(error: LayerError) -> Result<Outcome, AgentError> {
+/// What becomes of a run that a layer does not let pass.
+fn refused(cx: &RunCx, error: LayerError, goes_on: bool) -> Result<Outcome, AgentError> {
     match error {
-        LayerError::Refused(why) => Ok(Outcome::Rejected(why)),
+        LayerError::NotNow(why) if goes_on => {
+            let prompt = cx.message(vec![Part::text(why)]);
+            Ok(Outcome::Paused(Pause::input(prompt)))
+        }
+        LayerError::Refused(why) | LayerError::NotNow(why) => Ok(Outcome::Rejected(why)),
         LayerError::Failed(error) => Err(error),
     }
 }

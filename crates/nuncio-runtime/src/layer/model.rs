@@ -5,8 +5,9 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use nuncio_engine::RunCx;
 
-use super::{Ended, LayerError, Layers, tell};
-use crate::model::{Model, ModelChunk, ModelError, ModelFuture, ModelRequest, ModelStream, Usage};
+use super::teller::Teller;
+use super::{LayerError, Layers};
+use crate::model::{Model, ModelChunk, ModelError, ModelFuture, ModelRequest, ModelStream};
 
 /// A model within the layers of one run.
 pub(crate) struct LayeredModel {
@@ -29,13 +30,8 @@ impl LayeredModel {
 
     async fn ask(&self, mut request: ModelRequest) -> Result<ModelStream, ModelError> {
         for layer in self.layers.iter() {
-            request = match layer.model_request(&self.cx, request).await {
-                Ok(request) => request,
-                Err(LayerError::Refused(why)) => return Err(ModelError::Refused(why)),
-                Err(LayerError::Failed(error)) => {
-                    return Err(ModelError::Refused(error.message().to_owned()));
-                }
-            };
+            let passed = layer.model_request(&self.cx, request).await;
+            request = passed.map_err(stopped)?;
         }
         self.model.generate(request).await
     }
@@ -48,23 +44,61 @@ impl Model for LayeredModel {
 
     fn generate(&self, request: ModelRequest) -> ModelFuture<'_, ModelStream> {
         Box::pin(async move {
-            let asked = self.ask(request).await;
-            let (layers, cx) = (Arc::clone(&self.layers), self.cx.clone());
-            let name = self.name().to_owned();
-            let told = move |result: Result<&Usage, &ModelError>| {
-                let ended = Ended::Model {
-                    name: &name,
-                    result,
-                };
-                tell(&layers, &cx, &ended);
+            let teller = Teller::of_model(&self.layers, &self.cx, self.name());
+            let stream = match self.ask(request).await {
+                Ok(stream) => stream,
+                Err(error) => {
+                    teller.model_ended(Err(&error));
+                    return Err(error);
+                }
             };
-            let stream = asked.inspect_err(|error| told(Err(error)))?;
-            let stream: ModelStream = Box::pin(stream.inspect(move |chunk| match chunk {
-                Ok(ModelChunk::Done { usage, .. }) => told(Ok(usage)),
-                Ok(_) => {}
-                Err(error) => told(Err(error)),
+            let (layers, cx, mut teller) =
+                (Arc::clone(&self.layers), self.cx.clone(), Some(teller));
+            let stream: ModelStream = Box::pin(stream.then(move |chunk| {
+                let is_last = matches!(chunk, Ok(ModelChunk::Done { .. }) | Err(_));
+                let ends = is_last.then(|| teller.take()).flatten();
+                let ends = ends.map(|teller| (teller, Arc::clone(&layers), cx.clone()));
+                async move {
+                    match ends {
+                        Some((teller, layers, cx)) => ended(teller, &layers, &cx, chunk).await,
+                        None => chunk,
+                    }
+                }
             }));
             Ok(stream)
         })
     }
+}
+
+/// The last piece of an answer, when all layers know of it.
+async fn ended(
+    teller: Teller,
+    layers: &Layers,
+    cx: &RunCx,
+    mut chunk: Result<ModelChunk, ModelError>,
+) -> Result<ModelChunk, ModelError> {
+    if let Ok(ModelChunk::Done { usage, .. }) = &chunk {
+        for layer in layers.iter().rev() {
+            if let Err(error) = layer.used(cx, usage).await {
+                chunk = Err(stopped(error));
+                break;
+            }
+        }
+    }
+    match &chunk {
+        Ok(ModelChunk::Done { usage, .. }) => teller.model_ended(Ok(usage)),
+        Err(error) => teller.model_ended(Err(error)),
+        Ok(_) => {}
+    }
+    chunk
+}
+
+fn stopped(error: LayerError) -> ModelError {
+    ModelError::Stopped(match error {
+        LayerError::Refused(why) | LayerError::NotNow(why) => why,
+        LayerError::Failed(error) => {
+            tracing::warn!(error = &error as &dyn std::error::Error, "a layer failed");
+            error.message().to_owned()
+        }
+    })
 }

@@ -33,6 +33,9 @@ pub enum ModelError {
     /// The answer broke off before its end.
     #[error("the model's answer was cut off: {0}")]
     Cut(String),
+    /// A layer does not let the request pass; the caller is told why.
+    #[error("{0}")]
+    Stopped(String),
     /// The provider will not have this answered.
     #[error("the model's provider withheld the answer: {0}")]
     Refused(String),
@@ -75,6 +78,7 @@ impl ModelError {
             Self::ContextTooLong => "context_too_long",
             Self::Cut(_) => "cut",
             Self::Refused(_) => "refused",
+            Self::Stopped(_) => "stopped",
         }
     }
 }

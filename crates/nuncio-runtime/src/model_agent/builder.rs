@@ -207,6 +207,13 @@ impl ModelAgentBuilder {
         self
     }
 
+    /// Further layers, outermost first, within those before them.
+    #[must_use]
+    pub fn layers(mut self, layers: impl IntoIterator<Item = Arc<dyn Layer>>) -> Self {
+        self.layers.extend(layers);
+        self
+    }
+
     /// What callers may change for one request, in its metadata; nothing otherwise.
     #[must_use]
     pub fn overrides(mut self, policy: OverridePolicy) -> Self {

@@ -639,6 +639,7 @@ impl From<Unheard> for AgentError {
     fn from(unheard: Unheard) -> Self {
         let error = match unheard {
             Unheard::Agent(error) => return error,
+            Unheard::Model(ModelError::Stopped(why)) => return Self::new(why),
             Unheard::Model(error) => error,
         };
         let told = match &error {
@@ -648,7 +649,9 @@ impl From<Unheard> for AgentError {
             ModelError::Auth(_) => "the model's provider does not take the agent's credential",
             ModelError::ContextTooLong => "the conversation is too long for the model",
             ModelError::Cut(_) => "the model's answer was cut off",
-            ModelError::Refused(_) => "the model's provider withheld the answer",
+            ModelError::Refused(_) | ModelError::Stopped(_) => {
+                "the model's provider withheld the answer"
+            }
         };
         AgentError::caused(told, error)
     }

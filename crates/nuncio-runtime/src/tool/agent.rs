@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_engine::{Agent, Gathered, Input, Outcome};
-use nuncio_protocol::{Message, Part, PartContent, Task};
+use nuncio_protocol::{Message, Part, Task};
 use serde_json::{Value, json};
 
 use super::{Tool, ToolCx, ToolError, ToolFuture, ToolOutput, ToolSpec};
+use crate::parts::joined;
 
 /// An agent of this server or elsewhere that the model asks as it calls a tool.
 ///
@@ -136,25 +137,4 @@ impl AgentTool {
             false => ToolOutput::Parts(parts),
         })
     }
-}
-
-/// The parts with pieces of text, as a stream gives them, put together again.
-fn joined(parts: Vec<Part>) -> Vec<Part> {
-    let mut whole: Vec<Part> = Vec::new();
-    for part in parts {
-        match (whole.last_mut(), part.as_text()) {
-            (Some(last), Some(text)) if goes_on(last, &part) => {
-                if let PartContent::Text(before) = &mut last.content {
-                    before.push_str(text);
-                }
-            }
-            _ => whole.push(part),
-        }
-    }
-    whole
-}
-
-fn goes_on(last: &Part, part: &Part) -> bool {
-    let plain = |part: &Part| part.metadata.is_none() && part.filename.is_none();
-    plain(last) && plain(part) && last.as_text().is_some() && last.media_type == part.media_type
 }

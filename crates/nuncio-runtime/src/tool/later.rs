@@ -1,15 +1,16 @@
 //! Results that come later, by a callback.
 
 use std::fmt;
+use std::future::Future;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::{ToolError, ToolOutput};
+use super::{ToolError, ToolFuture, ToolOutput};
 
 /// A result that is still to come. The run waits for it, and the task stays WORKING meanwhile.
 pub struct Later {
-    result: oneshot::Receiver<Result<ToolOutput, ToolError>>,
+    result: ToolFuture<'static>,
     within: Option<Duration>,
 }
 
@@ -20,8 +21,9 @@ impl Later {
     /// A result to come, and what it is to be given with.
     pub fn new() -> (Self, Completer) {
         let (sender, result) = oneshot::channel();
+        let lost = |_| ToolError::new("the tool gave up without a result");
         let later = Self {
-            result,
+            result: Box::pin(async move { result.await.map_err(lost)? }),
             within: None,
         };
         (later, Completer(sender))
@@ -34,16 +36,29 @@ impl Later {
         self
     }
 
+    /// The same, with what is made of the result. It is made of one that does not come in time too.
+    #[must_use]
+    pub(crate) fn then<F>(
+        self,
+        made: impl FnOnce(Result<ToolOutput, ToolError>) -> F + Send + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
+    {
+        Self {
+            result: Box::pin(async move { made(self.wait().await).await }),
+            within: None,
+        }
+    }
+
     /// Waits for the result.
     ///
     /// # Errors
     /// The tool's own, or that there is none.
     pub async fn wait(self) -> Result<ToolOutput, ToolError> {
-        let lost = |_| ToolError::new("the tool gave up without a result");
-        let result = async { self.result.await.map_err(lost)? };
         match self.within {
-            None => result.await,
-            Some(limit) => tokio::time::timeout(limit, result)
+            None => self.result.await,
+            Some(limit) => tokio::time::timeout(limit, self.result)
                 .await
                 .unwrap_or_else(|_| Err(ToolError::new("the tool's result did not come in time"))),
         }

@@ -1,5 +1,10 @@
 //! Layers: what they see, change and refuse, and in which order.
 
+mod audit;
+mod quota;
+mod redact;
+mod refuse;
+
 use std::sync::Arc;
 
 use nuncio_engine::{Agent, AgentError, AgentInfo, Input, RunCx, agent_fn};
@@ -57,18 +62,21 @@ impl Layer for Audit {
 
     fn ended(&self, _: &RunCx, ended: &Ended<'_>) {
         self.note(&match ended {
-            Ended::Run(Ok(_)) => "run ended".to_owned(),
-            Ended::Run(Err(error)) => format!("run failed: {error}"),
-            Ended::Model {
-                result: Ok(usage), ..
-            } => format!("model ended {}", usage.output_tokens > 0),
-            Ended::Model {
-                result: Err(error), ..
-            } => format!("model failed: {error}"),
-            Ended::Tool { result: Ok(()), .. } => "tool ended".to_owned(),
-            Ended::Tool {
-                result: Err(error), ..
-            } => format!("tool failed: {error}"),
+            Ended::Run { result, .. } => match result {
+                Some(Ok(_)) => "run ended".to_owned(),
+                Some(Err(error)) => format!("run failed: {error}"),
+                None => "run given up".to_owned(),
+            },
+            Ended::Model { result, .. } => match result {
+                Some(Ok(usage)) => format!("model ended {}", usage.output_tokens > 0),
+                Some(Err(error)) => format!("model failed: {error}"),
+                None => "model given up".to_owned(),
+            },
+            Ended::Tool { result, .. } => match result {
+                Some(Ok(_)) => "tool ended".to_owned(),
+                Some(Err(error)) => format!("tool failed: {error}"),
+                None => "tool given up".to_owned(),
+            },
             _ => "something else".to_owned(),
         });
     }
