@@ -141,6 +141,11 @@ impl Outbox {
         batch
     }
 
+    /// Whether the task has an artifact whose last chunk has not come.
+    pub(crate) fn has_open(&self, id: &ArtifactId) -> bool {
+        self.inner.lock().artifacts.has_open(id)
+    }
+
     /// Whether nothing has been emitted since the last write.
     pub(crate) fn is_empty(&self) -> bool {
         let inner = self.inner.lock();
@@ -160,6 +165,15 @@ impl Outbox {
 }
 
 impl Artifacts {
+    pub(crate) fn has(&self, id: &ArtifactId) -> bool {
+        self.0.contains_key(id)
+    }
+
+    /// Whether there is an artifact whose last chunk has not come.
+    pub(crate) fn has_open(&self, id: &ArtifactId) -> bool {
+        self.0.get(id) == Some(&false)
+    }
+
     /// Takes note of a piece, if it may come now.
     pub(crate) fn check(
         &mut self,

@@ -1,6 +1,6 @@
 //! Where in a run an agent works: the run itself, or a part of it that another agent was given.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::context::RunInner;
 use crate::holder::Holder;
 use crate::outbox::{Artifacts, Emitted};
 use crate::{AgentError, EmitError, RunCx};
@@ -102,9 +103,14 @@ impl RunCx {
         &self.place.path
     }
 
-    /// The same run, but artifacts are gathered rather than made the task's.
+    /// The same run, but artifacts are gathered rather than made the task's. What is there already
+    /// may be [gone on with](Gathered::goes_on).
     pub fn gathering(&self) -> (Self, Gathered) {
         let gathered = Gathered::new(self);
+        gathered.0.lock().before = Some(match &self.place.gathered {
+            Some(outer) => Before::Gathered(outer.clone()),
+            None => Before::Task(Arc::clone(&self.inner)),
+        });
         let place = Place {
             text_artifact: Arc::default(),
             gathered: Some(gathered.clone()),
@@ -263,6 +269,25 @@ struct Gathering {
     task: Task,
     artifacts: Artifacts,
     bytes: usize,
+    before: Option<Before>,
+    /// Those that go on with what was there before.
+    continued: BTreeSet<ArtifactId>,
+}
+
+/// Where artifacts are that may be gone on with.
+#[derive(Debug)]
+enum Before {
+    Task(Arc<RunInner>),
+    Gathered(Gathered),
+}
+
+impl Before {
+    fn has_open(&self, id: &ArtifactId) -> bool {
+        match self {
+            Self::Task(run) => run.outbox.has_open(id),
+            Self::Gathered(outer) => outer.0.lock().artifacts.has_open(id),
+        }
+    }
 }
 
 const MAX_GATHERED_BYTES: usize = 16 << 20;
@@ -276,7 +301,19 @@ impl Gathered {
             task,
             artifacts: Artifacts::default(),
             bytes: 0,
+            before: None,
+            continued: BTreeSet::new(),
         })))
+    }
+
+    /// Whether this artifact is more of one that was there before.
+    pub fn goes_on(&self, artifact: &ArtifactId) -> bool {
+        self.0.lock().continued.contains(artifact)
+    }
+
+    /// Whether the last piece of this artifact has come.
+    pub fn has_ended(&self, artifact: &ArtifactId) -> bool {
+        !self.0.lock().artifacts.has_open(artifact)
     }
 
     /// The artifacts so far, each whole.
@@ -304,6 +341,7 @@ impl Gathered {
         };
         let invalid = |text: String| EmitError::Invalid(text);
         let mut gathering = self.0.lock();
+        let append = append && !gathering.begins_with(&artifact.artifact_id);
         gathering.artifacts.check(&artifact, append, last_chunk)?;
         gathering.bytes += artifact.parts.iter().map(size).sum::<usize>();
         if gathering.bytes > MAX_GATHERED_BYTES {
@@ -320,6 +358,21 @@ impl Gathered {
         let response = nuncio_protocol::StreamResponse::ArtifactUpdate(event);
         let folded = gathering.task.apply(&response);
         folded.map_err(|error| invalid(error.to_string()))
+    }
+}
+
+impl Gathering {
+    /// Whether an artifact that is appended to is the first piece here of one that was there before.
+    fn begins_with(&mut self, id: &ArtifactId) -> bool {
+        let begins = !self.artifacts.has(id)
+            && self
+                .before
+                .as_ref()
+                .is_some_and(|before| before.has_open(id));
+        if begins {
+            self.continued.insert(id.clone());
+        }
+        begins
     }
 }
 

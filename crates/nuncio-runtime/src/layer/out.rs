@@ -54,17 +54,18 @@ pub(super) async fn go_out(
     let mut artifacts = Vec::new();
     for mut artifact in gathered.artifacts() {
         artifact.parts = joined(artifact.parts);
+        let id = artifact.artifact_id.clone();
         for layer in layers.iter().rev() {
             artifact = layer.output(cx, artifact).await?;
         }
-        artifacts.push(artifact);
+        artifacts.push((artifact, gathered.goes_on(&id), gathered.has_ended(&id)));
     }
     let result = match result {
         Ok(outcome) => Ok(last_words(layers, cx, outcome).await?),
         Err(error) => Err(failure(layers, cx, error).await?),
     };
-    for artifact in artifacts {
-        if let Err(ended) = cx.artifact(artifact).await {
+    for (artifact, append, last) in artifacts {
+        if let Err(ended) = cx.chunk(artifact, append, last).await {
             return Ok(Err(ended.into()));
         }
     }

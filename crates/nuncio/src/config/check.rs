@@ -29,6 +29,7 @@ pub(crate) fn check(config: &Config, insecure: bool) -> (Vec<Fault>, Vec<String>
     found.models(config);
     found.mcp(config);
     found.openapi(config);
+    found.layers(config);
     found.agents(config);
     found.exposure(config, insecure);
     (found.faults, found.warnings)

@@ -8,6 +8,7 @@ mod auth;
 mod check;
 mod dump;
 mod engine;
+mod layers;
 mod load;
 mod mcp;
 mod models;
@@ -36,6 +37,7 @@ pub(crate) use auth::{
 pub(crate) use check::{NAME_HINT, check_agent, is_name};
 pub(crate) use dump::dump;
 pub(crate) use engine::EngineConfig;
+pub(crate) use layers::{LayerConfigs, LayersByName, make as make_layers};
 pub(crate) use load::{Loaded, Sources, load};
 pub(crate) use models::{ModelConfig, Models, chain};
 pub(crate) use outbound::OutboundConfig;
@@ -76,6 +78,9 @@ pub(crate) struct Config {
     /// Services whose operations models may call as tools, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) openapi: openapi::OpenApis,
+    /// Guardrails, redaction, quotas and audit that agents have around them, by name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) layers: LayerConfigs,
     /// The agents; an echo agent if there is none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) agents: Vec<AgentConfig>,

@@ -729,6 +729,7 @@ fn workshop(environment: &[(&str, &str)]) -> Workshop {
         models: super::Models::new(),
         mcp: Default::default(),
         openapi: Default::default(),
+        layers: Default::default(),
         agents: engine.directory(),
     }
 }
@@ -989,6 +990,97 @@ fn whom_a_model_hands_over_to_is_checked() {
 }
 
 #[test]
+fn layers_are_checked() {
+    const AGENT: &str = "[[agents]]\nid = \"a\"\nkind = \"echo\"\n";
+    for (lines, key, message) in [
+        (
+            "kind = \"redact\"",
+            "layers.x.patterns",
+            "nothing is looked for",
+        ),
+        (
+            "kind = \"redact\"\npatterns = [\"a\", \"(b\"]",
+            "layers.x.patterns[1]",
+            "\"(b\" is no pattern: unclosed group",
+        ),
+        (
+            "kind = \"redact\"\npatterns = [\"(?:a{1000}){1000}\"]",
+            "layers.x.patterns[0]",
+            "size limit",
+        ),
+        (
+            "kind = \"redact\"\npatterns = [\"a\"]\nat = []",
+            "layers.x.at",
+            "looks nowhere",
+        ),
+        (
+            "kind = \"redact\"\npatterns = [\"a\"]\nat = [\"inside\"]",
+            "layers.x.at[0]",
+            "unknown value",
+        ),
+        (
+            "kind = \"redact\"\npatterns = [\"a\"]\nmessage = \"no\"",
+            "layers.x.message",
+            "a layer of kind redact has no message",
+        ),
+        (
+            "kind = \"refuse\"\npatterns = [\"a\"]",
+            "layers.x.message",
+            "no words to refuse with",
+        ),
+        ("kind = \"quota\"", "layers.x", "nothing is limited"),
+        (
+            "kind = \"quota\"\nruns_per_minute = 0",
+            "layers.x.runs_per_minute",
+            "out of range",
+        ),
+        (
+            "kind = \"quota\"\ntokens_per_day = 0",
+            "layers.x.tokens_per_day",
+            "out of range",
+        ),
+        (
+            "kind = \"audit\"\ntokens_per_day = 1",
+            "layers.x.tokens_per_day",
+            "a layer of kind audit has no tokens_per_day",
+        ),
+        ("kind = \"what\"", "layers.x.kind", "unknown value"),
+        (
+            "kind = \"audit\"\nfil = \"x\"",
+            "layers.x.fil",
+            "unknown field",
+        ),
+    ] {
+        let refusals = load_text(&format!("{AGENT}[layers.x]\n{lines}\n"), &[]);
+        let refusals = refusals.unwrap_err().0;
+        assert_eq!(refusals.len(), 1, "{lines}: {refusals:?}");
+        assert_eq!(refusals[0].key, key, "{lines}");
+        assert!(
+            refusals[0].message.contains(message),
+            "{lines}: {refusals:?}"
+        );
+    }
+    let layers =
+        "[layers.trail]\nkind = \"audit\"\n[layers.fair]\nkind = \"quota\"\ntokens_per_day = 1";
+    for (named, key, message) in [
+        (
+            "\"trail\", \"nope\"",
+            "agents[0].layers[1]",
+            "there is no layer \"nope\"; there are: fair, trail",
+        ),
+        ("\"trail\", \"trail\"", "agents[0].layers[1]", "twice"),
+        ("\"fair\"", "agents[0].layers[0]", "this agent has none"),
+    ] {
+        let found = faults_of_agent(&format!("kind = \"echo\"\nlayers = [{named}]\n{layers}"));
+        assert_eq!(found.len(), 1, "{named}: {found:?}");
+        assert_eq!(found[0].0, key, "{named}");
+        assert!(found[0].1.contains(message), "{named}: {found:?}");
+    }
+    let found = faults_of_agent("kind = \"echo\"\nlayers = [\"x\"]");
+    assert!(found[0].1.contains("[layers] is empty"), "{found:?}");
+}
+
+#[test]
 fn an_openai_agent_is_checked() {
     let good = "url = \"http://h/v1\"\nmodel = \"m\"";
     for (lines, key, message) in [
@@ -1065,6 +1157,7 @@ fn the_schema_knows_every_section() {
         "outbound",
         "retention",
         "log",
+        "layers",
         "agents",
     ] {
         assert!(schema["properties"][section].is_object(), "{section}");

@@ -367,6 +367,7 @@ impl Agents {
         faults.extend(check_agent(agent));
         let find = |id: &str| known.get(id).map(|known| &known.config);
         faults.extend(check_members(agent, find));
+        faults.extend(agent.check_layers(&self.config.layers));
         if faults.is_empty() {
             return Ok(());
         }

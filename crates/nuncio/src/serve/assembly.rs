@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::administrators::Administrators;
 use super::agents::Agents;
 use super::{admission, secrets};
-use crate::config::{Config, Workshop, network};
+use crate::config::{Config, LayersByName, Workshop, make_layers, network};
 use crate::outcome::{Failure, Outcome};
 use crate::surroundings::Surroundings;
 use crate::telemetry::{self, Carrier};
@@ -175,8 +175,20 @@ fn workshop(config: &Config, around: &Surroundings, engine: &Engine) -> Outcome<
         models: config.models.clone(),
         mcp: config.mcp.clone(),
         openapi: config.openapi.clone(),
+        layers: layers(config)?,
         agents: engine.directory(),
     })
+}
+
+fn layers(config: &Config) -> Outcome<LayersByName> {
+    let folder = &config.server.data;
+    if config.layers.values().any(|layer| layer.file.is_some()) {
+        secrets::make_private_folder(folder).map_err(|error| {
+            super::failed(&format!("make the folder {}", folder.display()), &error)
+        })?;
+    }
+    make_layers(&config.layers, folder)
+        .map_err(|why| Failure::usage(format!("failed to make a layer: {why}")))
 }
 
 /// Takes up what an earlier process left, however many tasks that are: requests are served meanwhile.

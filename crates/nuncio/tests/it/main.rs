@@ -28,6 +28,7 @@ mod insecure;
 mod interaction;
 mod keep;
 mod kinds;
+mod layers;
 mod memorylake;
 mod models;
 mod packaging;

@@ -7,7 +7,7 @@ mod refuse;
 
 use std::sync::Arc;
 
-use nuncio_engine::{Agent, AgentError, AgentInfo, Input, RunCx, agent_fn};
+use nuncio_engine::{Agent, AgentError, AgentInfo, Input, Outcome, Pause, RunCx, agent_fn};
 use nuncio_protocol::{Artifact, Part, PartContent, TaskState};
 use nuncio_runtime::ModelAgent;
 use nuncio_runtime::layer::{Ended, Layer, LayerError, LayerFuture, LayeredAgent};
@@ -254,4 +254,29 @@ async fn what_goes_out_can_be_changed() {
     assert_eq!(texts(&hosted.task("go").await), ["the ****** is out"]);
     let hosted = Hosted::new(Arc::new(builder().layer(Redact).build().unwrap()));
     assert_eq!(texts(&hosted.task("secret").await), ["It gave ******"]);
+}
+
+/// An artifact that goes on after a question, or with the next message, does so within layers too.
+#[tokio::test]
+async fn an_artifact_may_go_on_after_a_pause() {
+    let inner = agent_fn(
+        AgentInfo::new("leaky", "Leaky", "Leaks."),
+        async |cx: RunCx, input: Input| {
+            let first = input.turn() == 1;
+            for (at, piece) in ["a sec", "ret, "].into_iter().enumerate() {
+                let piece = Artifact::new("doc", vec![Part::text(piece)]);
+                cx.chunk(piece, at > 0 || !first, false).await?;
+            }
+            Ok::<_, AgentError>(match first {
+                true => Outcome::Paused(Pause::input(cx.message(vec![Part::text("more?")]))),
+                false => Outcome::Done,
+            })
+        },
+    );
+    let layers: [Arc<dyn Layer>; 2] = [Arc::new(Redact), Arc::new(Redact)];
+    let hosted = Hosted::new(Arc::new(LayeredAgent::new(inner, layers)));
+    let asking = hosted.task("go").await;
+    assert_eq!(texts(&asking), ["a ******, "]);
+    let done = hosted.answer(&asking.id, "yes").await;
+    assert_eq!(texts(&done), ["a ******, a ******, "], "{}", said(&done));
 }

@@ -73,7 +73,8 @@ impl AgentConfig {
     pub(crate) async fn described(&self, workshop: &Workshop) -> Result<Arc<dyn Agent>, String> {
         let url = self.url.as_deref().unwrap_or_default();
         let remote = RemoteAgent::connect(self.id.as_str(), self.client(workshop)?, url).await;
-        Ok(self.as_here(remote.map_err(|error| error.to_string())?))
+        let agent = self.as_here(remote.map_err(|error| error.to_string())?);
+        self.within_layers(agent, &workshop.layers)
     }
 
     fn as_here(&self, remote: RemoteAgent) -> Arc<dyn Agent> {

@@ -32,6 +32,7 @@ pub(crate) use self::flow_check::check_members;
 pub(crate) use self::given::{Given, secret_headers};
 pub(crate) use self::kind::AgentKind;
 pub(crate) use self::process::{INHERITED, ProcessModeName};
+use super::LayersByName;
 use super::check::Found;
 use super::mcp::McpServers;
 use super::models::Models;
@@ -50,6 +51,8 @@ pub(crate) struct Workshop {
     pub(crate) mcp: McpServers,
     /// The services whose operations models may call.
     pub(crate) openapi: OpenApis,
+    /// What agents have around them.
+    pub(crate) layers: LayersByName,
     /// Where flows find their members, and models the agents they ask.
     pub(crate) agents: Directory,
 }
@@ -119,6 +122,9 @@ pub(crate) struct AgentConfig {
     /// Whether a run that a crash cut off may start again.
     #[serde(default)]
     pub(crate) resumable: bool,
+    /// Layers around it, outermost first: names of `[layers]`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) layers: Vec<String>,
     /// What a script agent does.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) rules: Vec<Rule>,
@@ -373,6 +379,7 @@ impl AgentConfig {
             push_notifications: true,
             queues_messages: true,
             resumable: false,
+            layers: Vec::new(),
             rules: Vec::new(),
             command: Vec::new(),
             folder: None,
@@ -432,6 +439,11 @@ impl AgentConfig {
     /// # Errors
     /// What is wrong with its settings, or missing in the server's surroundings.
     pub(crate) fn build(&self, workshop: &Workshop) -> Result<Arc<dyn Agent>, String> {
+        self.within_layers(self.bare(workshop)?, &workshop.layers)
+    }
+
+    /// The agent without the layers around it.
+    fn bare(&self, workshop: &Workshop) -> Result<Arc<dyn Agent>, String> {
         match self.kind {
             AgentKind::Echo => {
                 let plain = EchoAgent::new(self.id.as_str()).info().clone();

@@ -42,6 +42,7 @@ impl AgentConfig {
             .model(model)
             .params(self.params.clone().unwrap_or_default())
             .budgets(self.budgets.unwrap_or_default());
+        builder = builder.layers(self.named_layers(&workshop.layers)?);
         if let Some(text) = &self.instructions {
             builder = builder.instructions(text);
         }
