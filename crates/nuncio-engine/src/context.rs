@@ -201,8 +201,12 @@ impl RunCx {
         }
     }
 
-    /// Takes the next message that came while the run works, so that it gets no run of its own.
+    /// Takes the next message that came while the run works, so that it gets no run of its own; none
+    /// where it is to get one all the same, such as within layers that look at messages.
     pub fn take_message(&self) -> Option<Message> {
+        if self.place.apart {
+            return None;
+        }
         self.inner.queue.take().map(|queued| queued.message)
     }
 }

@@ -34,6 +34,8 @@ pub(crate) struct Place {
     pub(crate) gathered: Option<Gathered>,
     /// Who takes what it says about its work, if not the task.
     pub(crate) listener: Option<Arc<dyn Listener>>,
+    /// Whether messages that come meanwhile get runs of their own.
+    pub(crate) apart: bool,
 }
 
 /// Takes what an agent says about its work in place of the task, such as to look at it first.
@@ -75,6 +77,7 @@ impl RunCx {
             text_artifact: Arc::default(),
             gathered: self.place.gathered.clone(),
             listener: self.place.listener.clone(),
+            apart: self.place.apart,
         };
         Ok(Self {
             inner: Arc::clone(&self.inner),
@@ -128,6 +131,20 @@ impl RunCx {
     pub fn heard_by(&self, listener: Arc<dyn Listener>) -> Self {
         let place = Place {
             listener: Some(listener),
+            ..Place::clone(&self.place)
+        };
+        Self {
+            inner: Arc::clone(&self.inner),
+            place: Arc::new(place),
+        }
+    }
+
+    /// The same run, which does not [take](Self::take_message) messages that come meanwhile: each gets a
+    /// run of its own.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        let place = Place {
+            apart: true,
             ..Place::clone(&self.place)
         };
         Self {

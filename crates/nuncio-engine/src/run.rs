@@ -102,6 +102,7 @@ impl Core {
             text_artifact: Arc::default(),
             gathered: None,
             listener: None,
+            apart: false,
         };
         let inner = RunInner {
             caller,

@@ -86,10 +86,12 @@ where
     for layer in layers.iter() {
         input = layer.input(cx, input).await?;
     }
+    // No message gets to the agent past the layers.
+    let inner = cx.apart();
     if !layers.iter().any(|layer| layer.sees_output()) {
-        return Ok(agent(cx.clone(), input).await);
+        return Ok(agent(inner, input).await);
     }
-    let (inner, gathered) = cx.gathering();
+    let (inner, gathered) = inner.gathering();
     let inner = inner.heard_by(Arc::new(Words::new(layers, cx)));
     let result = agent(inner, input).await;
     go_out(layers, cx, result, &gathered).await

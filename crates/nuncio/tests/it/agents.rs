@@ -270,6 +270,10 @@ fn flows_come_and_go_with_their_members() {
     assert_eq!(held.status, 409, "{held:?}");
     assert!(held.body.contains("member of agent flow"), "{held:?}");
     assert_eq!(remove("flow").status, 200);
+    let within = json!({"id": "within", "kind": "echo", "layers": ["nothing"]});
+    let refused = add(within);
+    assert_eq!(refused.status, 400, "{refused:?}");
+    assert!(refused.body.contains("layers[0]"), "{refused:?}");
     let model = json!({"id": "desk", "kind": "model", "model": "m", "hand_over": ["member"]});
     assert_eq!(add(model).status, 201);
     let held = remove("member");

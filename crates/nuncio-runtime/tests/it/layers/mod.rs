@@ -16,6 +16,7 @@ use nuncio_runtime::tool::{FnTool, ToolCx, ToolError, ToolOutput};
 use parking_lot::Mutex;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tokio::sync::Notify;
 
 use crate::support::{Hosted, fake, said, texts};
 
@@ -279,4 +280,37 @@ async fn an_artifact_may_go_on_after_a_pause() {
     assert_eq!(texts(&asking), ["a ******, "]);
     let done = hosted.answer(&asking.id, "yes").await;
     assert_eq!(texts(&done), ["a ******, a ******, "], "{}", said(&done));
+}
+
+/// A message that comes while the agent works passes the layers as well.
+#[tokio::test]
+async fn messages_that_come_meanwhile_pass_the_layers() {
+    let (begun, go_on) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let inner = {
+        let (begun, go_on) = (Arc::clone(&begun), Arc::clone(&go_on));
+        agent_fn(
+            AgentInfo::new("busy", "Busy", "Takes what comes."),
+            move |cx: RunCx, _: Input| {
+                let (begun, go_on) = (Arc::clone(&begun), Arc::clone(&go_on));
+                async move {
+                    begun.notify_one();
+                    go_on.notified().await;
+                    let taken = cx.take_message().map(|message| message.text());
+                    Ok::<_, AgentError>(taken.unwrap_or_else(|| "nothing".to_owned()))
+                }
+            },
+        )
+    };
+    let layers: [Arc<dyn Layer>; 1] = [Arc::new(Guard("poison"))];
+    let hosted = Hosted::new(Arc::new(LayeredAgent::new(inner, layers)));
+    let task = hosted.begin("one").await;
+    begun.notified().await;
+    hosted.queue(&task.id, "poison").await;
+    go_on.notify_one();
+    let rested = hosted.rests(&task.id).await;
+    assert_eq!(
+        (rested.status.state, said(&rested).as_str()),
+        (TaskState::Rejected, "nobody says poison")
+    );
+    assert_eq!(texts(&rested), ["nothing"]);
 }

@@ -29,7 +29,7 @@ async fn by(hosted: &Hosted, caller: &str, text: &str) -> Task {
 }
 
 /// Asks once, then gives the answer.
-fn asks() -> impl Agent + 'static {
+pub(super) fn asks() -> impl Agent + 'static {
     agent_fn(
         AgentInfo::new("asks", "Asks", "Asks."),
         async |cx: RunCx, input: Input| {

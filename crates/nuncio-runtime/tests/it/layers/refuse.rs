@@ -63,6 +63,15 @@ async fn a_message_is_rejected_before_any_model_is_asked() {
     );
     assert!(model.requests().is_empty());
     assert_eq!(texts(&hosted.task("hello").await), ["It gave: x"]);
+
+    let layers: [Arc<dyn Layer>; 1] = [Arc::new(guard())];
+    let hosted = Hosted::new(Arc::new(LayeredAgent::new(super::quota::asks(), layers)));
+    let asking = hosted.task("hello").await;
+    let refused = hosted.answer(&asking.id, "internal only").await;
+    assert_eq!(
+        (refused.status.state, said(&refused).as_str()),
+        (TaskState::Rejected, "not here")
+    );
 }
 
 /// The model is told the words instead of what a tool was asked, gave or failed with.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use nuncio_engine::{Agent, AgentInfo, Engine, Input, agent_fn};
+use nuncio_engine::{Agent, AgentInfo, Engine, Input, RERUN, agent_fn};
 use nuncio_protocol::{SendMessageRequest, TaskState};
 use nuncio_runtime::model::{FakeModel, Turn, UserPart};
 use nuncio_runtime::tool::{FnTool, HandOver, ToolCx, ToolError};
@@ -384,4 +384,33 @@ async fn overrides_count_only_where_they_are_allowed() {
     assert_eq!(texts(&task).last().unwrap(), "hi");
     assert_eq!(first.requests()[0].system.as_deref(), Some("Other."));
     assert_eq!(second.requests()[0].system.as_deref(), Some("Own."));
+}
+
+/// A task that was handed over runs again from a step of the other agent: the first one hands over as
+/// before, without its model.
+#[tokio::test]
+async fn a_task_that_was_handed_over_may_run_again() {
+    let (first, second) = (hands_over(), super::saying("no"));
+    let hosted = Hosted::made(Arc::default(), |engine| {
+        let agent = ModelAgent::builder("billing").model(second.clone());
+        engine.host(Arc::new(agent.build().unwrap()));
+        let agent = support(&first, engine, &["billing"]);
+        let mut info = agent.info_so_far().clone();
+        info.reruns = true;
+        Arc::new(agent.info(info).build().unwrap())
+    });
+    let task = hosted.task("a bill").await;
+    assert_eq!(texts(&task), ["One moment.", "no"]);
+    let tree = hosted.tree(&task).await;
+    let below = |name: &str| tree.iter().find(|node| node.name == name).unwrap();
+    let at_billing = below("invoke_agent billing");
+    let step = tree
+        .iter()
+        .find(|node| node.parent.as_ref() == Some(&at_billing.id));
+    let mut request = SendMessageRequest::new(hosted.message("a bill"));
+    let wish = json!({"task": task.id, "node": step.unwrap().id, "output": "yes"});
+    request.metadata = Some([(RERUN.to_owned(), wish)].into_iter().collect());
+    let again = hosted.request(request).await.unwrap();
+    assert_eq!(texts(&again), ["One moment.", "yes"], "{}", said(&again));
+    assert_eq!((first.requests().len(), second.requests().len()), (1, 1));
 }
