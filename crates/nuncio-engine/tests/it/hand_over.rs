@@ -237,7 +237,8 @@ async fn a_hand_over_makes_no_task_of_a_direct_answer() {
     let mut direct = info("desk");
     direct.answers_directly = true;
     let desk = agent_fn(direct, async |cx: RunCx, input: Input| {
-        Ok(to("second", cx.message(input.message.parts)))
+        let told = format!("desk: {}", input.message.text());
+        Ok(to("second", cx.message(vec![Part::text(told)])))
     });
     let (bed, _) = Bed::of(desk);
     bed.engine
@@ -248,7 +249,7 @@ async fn a_hand_over_makes_no_task_of_a_direct_answer() {
     let SendMessageResponse::Message(message) = sent.await.unwrap() else {
         panic!("a task");
     };
-    assert_eq!(message.text(), "hello");
+    assert_eq!(message.text(), "desk: hello");
     // If it pauses, there is a task, and it has it.
     bed.engine
         .host(Arc::new(TestAgent::named("second", Behaviour::Ask(1))));

@@ -185,3 +185,16 @@ async fn a_run_that_goes_on_for_long_is_ended() {
     );
     assert_eq!(model.requests().len(), 1);
 }
+
+/// Servers that share a store know what a caller has used at the others.
+#[tokio::test]
+async fn servers_with_one_store_count_together() {
+    let store = Arc::<nuncio_store::MemoryStore>::default();
+    let open = || {
+        let quota = Quota::new("fair").tokens_per_day(1);
+        Hosted::made(Arc::clone(&store), |_| speaking(quota))
+    };
+    let (one, two) = (open(), open());
+    assert_eq!(one.task("x").await.status.state, TaskState::Completed);
+    assert_eq!(two.task("x").await.status.state, TaskState::Rejected);
+}
