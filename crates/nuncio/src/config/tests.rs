@@ -1048,7 +1048,7 @@ fn layers_are_checked() {
         (
             "kind = \"audit\"\nfil = \"x\"",
             "layers.x.fil",
-            "unknown field",
+            "unknown key",
         ),
     ] {
         let refusals = load_text(&format!("{AGENT}[layers.x]\n{lines}\n"), &[]);
