@@ -1,6 +1,6 @@
 //! Checks of values that their types do not make.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 
@@ -33,6 +33,23 @@ pub(crate) fn check(config: &Config, insecure: bool) -> (Vec<Fault>, Vec<String>
     found.agents(config);
     found.exposure(config, insecure);
     (found.faults, found.warnings)
+}
+
+/// Says that a table of the configuration has no such entry, and which it has.
+pub(super) fn unknown<T>(
+    what: &str,
+    table: &str,
+    known: &BTreeMap<String, T>,
+    name: &str,
+) -> String {
+    let known: Vec<_> = known.keys().map(String::as_str).collect();
+    match known.is_empty() {
+        true => format!("there is no {what} \"{name}\"; [{table}] is empty"),
+        false => format!(
+            "there is no {what} \"{name}\"; there are: {}",
+            known.join(", ")
+        ),
+    }
 }
 
 /// Everything wrong with one agent; paths begin in the agent.

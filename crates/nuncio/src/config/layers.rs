@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::agents::AgentKind;
-use super::check::Found;
+use super::check::{Found, unknown};
 use super::{AgentConfig, Config, is_name};
 
 /// What a layer does.
@@ -155,7 +155,7 @@ impl AgentConfig {
     ) -> Result<Vec<Arc<dyn Layer>>, String> {
         let named = self.layers.iter().map(|name| {
             let layer = layers.get(name).cloned();
-            layer.ok_or_else(|| unknown(layers.keys(), name))
+            layer.ok_or_else(|| unknown("layer", "layers", layers, name))
         });
         named.collect()
     }
@@ -173,7 +173,7 @@ impl AgentConfig {
             };
             match layers.get(name) {
                 None => fault(
-                    unknown(layers.keys(), name),
+                    unknown("layer", "layers", layers, name),
                     "a name of a table in [layers]",
                 ),
                 Some(_) if self.layers[..at].contains(name) => {
@@ -196,17 +196,6 @@ impl AgentConfig {
 impl LayerConfig {
     fn counts_tokens_only(&self) -> bool {
         self.kind == Quotas && self.runs_per_minute.is_none()
-    }
-}
-
-fn unknown<'n>(known: impl Iterator<Item = &'n String>, name: &str) -> String {
-    let known: Vec<_> = known.map(String::as_str).collect();
-    match known.is_empty() {
-        true => format!("there is no layer \"{name}\"; [layers] is empty"),
-        false => format!(
-            "there is no layer \"{name}\"; there are: {}",
-            known.join(", ")
-        ),
     }
 }
 

@@ -13,7 +13,7 @@ use url::Url;
 
 use super::Config;
 use super::agents::{Given, INHERITED, secret_headers};
-use super::check::Found;
+use super::check::{Found, unknown};
 
 /// One MCP server: a program (`command`) or a service (`url`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -70,21 +70,12 @@ pub(crate) fn server(
     environment: &BTreeMap<String, String>,
     egress: &Egress,
 ) -> Result<McpServer, String> {
-    let found = servers.get(name).ok_or_else(|| unknown(servers, name))?;
+    let found = servers
+        .get(name)
+        .ok_or_else(|| unknown("MCP server", "mcp", servers, name))?;
     let settings = found.settings(name, environment, egress);
     let settings = settings.map_err(|why| format!("mcp.{name}: {why}"))?;
     Ok(McpServer::new(settings))
-}
-
-fn unknown(servers: &McpServers, name: &str) -> String {
-    let known: Vec<_> = servers.keys().map(String::as_str).collect();
-    match known.is_empty() {
-        true => format!("there is no MCP server \"{name}\"; [mcp] is empty"),
-        false => format!(
-            "there is no MCP server \"{name}\"; there are: {}",
-            known.join(", ")
-        ),
-    }
 }
 
 impl McpConfig {
@@ -145,7 +136,7 @@ impl Found {
                 if !config.mcp.contains_key(name) {
                     let hint = "a name of a table in [mcp]";
                     let path = format!("agents[{index}].mcp[{at}]");
-                    self.add(path, unknown(&config.mcp, name), hint);
+                    self.add(path, unknown("MCP server", "mcp", &config.mcp, name), hint);
                 }
             }
         }

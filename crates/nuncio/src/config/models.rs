@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::agents::{AgentKind, Given};
-use super::check::Found;
+use super::check::{Found, unknown};
 use super::{AgentConfig, Config};
 
 /// A model of a provider, or a scripted one.
@@ -63,7 +63,9 @@ pub(crate) fn chain(
     egress: &Egress,
 ) -> Result<ModelChain, String> {
     let get = |name: &str| {
-        let found = models.get(name).ok_or_else(|| unknown(models, name))?;
+        let found = models
+            .get(name)
+            .ok_or_else(|| unknown("model", "models", models, name))?;
         let made = found.make(name, environment, egress);
         made.map_err(|why| format!("models.{name}: {why}"))
     };
@@ -76,17 +78,6 @@ pub(crate) fn chain(
         chain = chain.or(get(next)?);
     }
     Ok(chain)
-}
-
-fn unknown(models: &Models, name: &str) -> String {
-    let known: Vec<_> = models.keys().map(String::as_str).collect();
-    match known.is_empty() {
-        true => format!("there is no model \"{name}\"; [models] is empty"),
-        false => format!(
-            "there is no model \"{name}\"; there are: {}",
-            known.join(", ")
-        ),
-    }
 }
 
 impl ModelConfig {
@@ -202,7 +193,7 @@ impl Found {
                 let hint = "a name of a table in [models]";
                 self.add(
                     format!("{path}.fallback[{index}]"),
-                    unknown(models, name),
+                    unknown("model", "models", models, name),
                     hint,
                 );
             }
@@ -225,7 +216,11 @@ impl Found {
             && !models.contains_key(name)
         {
             let hint = "for example `[models.main]` with `provider` and `model`";
-            self.add(format!("{path}.model"), unknown(models, name), hint);
+            self.add(
+                format!("{path}.model"),
+                unknown("model", "models", models, name),
+                hint,
+            );
         }
     }
 }

@@ -13,7 +13,7 @@ use url::Url;
 
 use super::Config;
 use super::agents::{Given, secret_headers};
-use super::check::Found;
+use super::check::{Found, unknown};
 
 /// One service, described by a document of OpenAPI 3.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,20 +56,11 @@ pub(crate) fn service(
     environment: &BTreeMap<String, String>,
     egress: &Egress,
 ) -> Result<OpenApi, String> {
-    let found = services.get(name).ok_or_else(|| unknown(services, name))?;
+    let found = services
+        .get(name)
+        .ok_or_else(|| unknown("service", "openapi", services, name))?;
     let made = found.make(name, environment, egress);
     made.map_err(|why| format!("openapi.{name}: {why}"))
-}
-
-fn unknown(services: &OpenApis, name: &str) -> String {
-    let known: Vec<_> = services.keys().map(String::as_str).collect();
-    match known.is_empty() {
-        true => format!("there is no service \"{name}\"; [openapi] is empty"),
-        false => format!(
-            "there is no service \"{name}\"; there are: {}",
-            known.join(", ")
-        ),
-    }
 }
 
 impl OpenApiConfig {
@@ -110,7 +101,11 @@ impl Found {
                 if !config.openapi.contains_key(name) {
                     let hint = "a name of a table in [openapi]";
                     let path = format!("agents[{index}].openapi[{at}]");
-                    self.add(path, unknown(&config.openapi, name), hint);
+                    self.add(
+                        path,
+                        unknown("service", "openapi", &config.openapi, name),
+                        hint,
+                    );
                 }
             }
         }

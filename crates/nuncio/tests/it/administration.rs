@@ -58,9 +58,10 @@ fn agents_are_added_listed_changed_and_removed() {
     assert_eq!(
         listed.out,
         format!(
-            "Agent: desk\nDescription: New here.\nKind: echo\nSource: api\nURL: {url}/agents/desk\n\
+            "Agent: desk\nName: Echo\nDescription: New here.\nKind: echo\nSource: api\nURL: {url}/agents/desk\n\
              Card URL: {url}/agents/desk/.well-known/agent-card.json\n\
-             Agent: fixed\nKind: echo\nSource: configuration\nURL: {url}/agents/fixed\n\
+             Agent: fixed\nName: Echo\nDescription: Gives back the text it gets; a text beginning with \
+             `hold` takes 30 seconds.\nKind: echo\nSource: configuration\nURL: {url}/agents/fixed\n\
              Card URL: {url}/agents/fixed/.well-known/agent-card.json\n"
         )
     );
