@@ -1,5 +1,5 @@
 //! What must survive: tasks with their logs and conversations, idempotency keys, leases, webhooks,
-//! and what agents keep: sessions, state, call trees.
+//! what agents keep: sessions, state, call trees; and whose the tasks of agents elsewhere are.
 //!
 //! [`Store`] is what the engine needs of a database, in the words of the engine; [`SqliteStore`],
 //! [`PostgresStore`] and [`MemoryStore`] implement it. One contract suite (`contract`) passes on each.
@@ -14,6 +14,7 @@ mod input;
 mod memory;
 mod nodes;
 mod open;
+mod owners;
 mod parts;
 mod payload;
 mod postgres;
@@ -28,6 +29,7 @@ pub use content::{ContentStream, PartPlace, StoredPart};
 pub use memory::{MemoryOptions, MemoryStore};
 pub use nodes::{NodeRow, Nodes};
 pub use open::{OpenOptions, is_shared, open, shown_url};
+pub use owners::{OwnedId, Owners};
 pub use parts::PartsOptions;
 pub use postgres::{PostgresOptions, PostgresStore};
 pub use report::{CheckReport, SchemaReport};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::upkeep::{Imported, Sweep, Swept, WholeTask};
-use crate::{Deliveries, Nodes, PartPlace, Sessions, StoredPart};
+use crate::{Deliveries, Nodes, Owners, PartPlace, Sessions, StoredPart};
 use nuncio_protocol::{
     AgentId, CallerId, ContextId, Event, PushConfigId, Task, TaskId, TaskPushNotificationConfig,
     TaskState, Timestamp, Version, WorkspaceId,
@@ -328,7 +328,7 @@ pub enum StoreError {
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// What the engine needs of a database.
-pub trait Store: Deliveries + Sessions + Nodes + Send + Sync + fmt::Debug {
+pub trait Store: Deliveries + Sessions + Nodes + Owners + Send + Sync + fmt::Debug {
     /// Stores a new task with its first events, key, context and webhook, in one commit.
     fn create(&self, new: NewTask) -> StoreFuture<'_, Created>;
 

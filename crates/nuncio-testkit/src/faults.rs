@@ -1,5 +1,6 @@
 //! A store that fails when told, for what must survive it.
 
+mod owners;
 mod sessions;
 
 use std::sync::Arc;

@@ -11,6 +11,7 @@ mod chance;
 mod check;
 mod client;
 mod deliveries;
+mod owners;
 #[path = "../../../nuncio/tests/reliability/report.rs"]
 #[expect(
     dead_code,

@@ -11,6 +11,7 @@ use super::desk::Desk;
 use super::entry::Entry;
 use super::lease::until;
 use super::log::Log;
+use super::owners::Owned;
 use super::scope::{KeyUse, ScopeLists};
 use super::store::MemoryOptions;
 use crate::input::{check_append, check_new, check_transition, may_write};
@@ -32,6 +33,7 @@ pub(super) struct Contents {
     max_finished: usize,
     evicted: Vec<Entry>,
     pub(super) conversations: Conversations,
+    pub(super) owned: Owned,
 }
 
 impl Contents {
@@ -39,6 +41,7 @@ impl Contents {
         Self {
             max_finished: options.max_finished,
             conversations: Conversations::new(options.max_sessions),
+            owned: Owned::new(options.max_owned),
             ..Self::default()
         }
     }

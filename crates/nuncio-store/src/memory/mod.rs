@@ -11,6 +11,7 @@ mod entry;
 mod hearing;
 mod lease;
 mod log;
+mod owners;
 mod scope;
 mod sessions;
 mod store;

@@ -25,6 +25,9 @@ pub struct MemoryOptions {
     pub max_finished: usize,
     /// How many sessions are kept; those to which nothing has been written for longest go first.
     pub max_sessions: usize,
+    /// Of how many tasks and conversations of agents elsewhere it is known whose they are; those that
+    /// were taken longest ago go first.
+    pub max_owned: usize,
 }
 
 impl Default for MemoryOptions {
@@ -32,6 +35,7 @@ impl Default for MemoryOptions {
         Self {
             max_finished: 100_000,
             max_sessions: 10_000,
+            max_owned: 100_000,
         }
     }
 }

@@ -7,6 +7,7 @@
 
 mod deliveries;
 mod folder;
+mod owners;
 mod place;
 mod reference;
 mod sessions;

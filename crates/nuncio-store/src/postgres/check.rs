@@ -30,6 +30,7 @@ const REFERENCES: &[(&str, usize, &str, &str)] = &[
     ("session_states", 5, "session", "sessions"),
     ("caller_states", 5, "scope", "scopes"),
     ("sessions", 5, "scope", "scopes"),
+    ("owned", 6, "scope", "scopes"),
     ("tasks", 1, "scope", "scopes"),
 ];
 

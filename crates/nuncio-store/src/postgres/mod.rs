@@ -17,6 +17,7 @@ mod link;
 mod list;
 mod nodes;
 mod options;
+mod owners;
 mod push;
 mod read;
 mod rows;

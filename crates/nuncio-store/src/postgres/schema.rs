@@ -15,6 +15,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0003_retention.sql"),
     include_str!("migrations/0004_deliveries.sql"),
     include_str!("migrations/0005_sessions.sql"),
+    include_str!("migrations/0006_owned.sql"),
 ];
 
 /// The step since which there are sessions.

@@ -91,6 +91,11 @@ const STRAYS: &[(&str, usize, &str)] = &[
         "SELECT count(*) FROM caller_states WHERE scope NOT IN (SELECT number FROM scopes)",
     ),
     (
+        "owned",
+        7,
+        "SELECT count(*) FROM owned WHERE scope NOT IN (SELECT number FROM scopes)",
+    ),
+    (
         "tasks",
         1,
         "SELECT count(*) FROM tasks WHERE scope NOT IN (SELECT number FROM scopes)",

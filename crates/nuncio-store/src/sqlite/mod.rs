@@ -15,6 +15,7 @@ mod failure;
 mod lease;
 mod list;
 mod nodes;
+mod owners;
 mod push;
 mod read;
 mod readers;

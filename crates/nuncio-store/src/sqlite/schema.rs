@@ -19,6 +19,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0004_retention.sql"),
     include_str!("migrations/0005_deliveries.sql"),
     include_str!("migrations/0006_sessions.sql"),
+    include_str!("migrations/0007_owned.sql"),
 ];
 
 /// The step since which a log may be compacted.

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use nuncio_store::{MemoryOptions, MemoryStore, Sessions as _, Store};
+use nuncio_store::{MemoryOptions, MemoryStore, Owners as _, Sessions as _, Store};
 
+use crate::contract::owners::task;
 use crate::contract::sessions::{said, session_of};
 use crate::contract::{Shared, contract, contract_of_replicas};
 use crate::draft::{Draft, key, scope};
@@ -79,4 +80,26 @@ async fn the_oldest_session_is_forgotten_first() {
     }
     // The newest one has the oldest time, and is not the one to go while it is written to.
     assert_eq!(counts, [1, 0, 1]);
+}
+
+#[tokio::test]
+async fn what_was_taken_longest_ago_is_forgotten_first() {
+    let store = MemoryStore::new(MemoryOptions {
+        max_owned: 3,
+        ..MemoryOptions::default()
+    });
+    let (ada, ids) = (scope("ada"), ["a", "b", "c", "d"].map(task));
+    for (n, id) in ids.iter().enumerate() {
+        let at = crate::draft::at(n as i64);
+        assert!(
+            store
+                .take(&ada, &[id.clone(), task("a")], at)
+                .await
+                .unwrap()
+        );
+    }
+    let owned = store.owned(&ada, &ids).await.unwrap();
+    let owned: Vec<_> = owned.iter().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(owned, ["a", "c", "d"]);
+    assert_eq!(store.owned_tasks(&ada).await.unwrap(), 3);
 }

@@ -40,13 +40,13 @@ async fn open_two() -> Option<([Shared; 2], Database)> {
 /// Takes the schema back to the version before sessions.
 pub(crate) const WITHOUT_SESSIONS: &str = "DROP TRIGGER nodes_gone ON nuncio.tasks;
         DROP TABLE nuncio.sessions, nuncio.session_entries, nuncio.session_states,
-            nuncio.caller_states, nuncio.agent_states, nuncio.nodes;
+            nuncio.caller_states, nuncio.agent_states, nuncio.nodes, nuncio.owned;
         DO $$ DECLARE f text; BEGIN
             FOR f IN SELECT p.oid::regprocedure FROM pg_proc p
                 WHERE p.pronamespace = 'nuncio'::regnamespace
-                  AND (p.proname LIKE 'session%' OR p.proname LIKE 'nodes%')
+                  AND (p.proname LIKE 'session%' OR p.proname LIKE 'nodes%' OR p.proname LIKE 'owned%')
             LOOP EXECUTE 'DROP FUNCTION ' || f; END LOOP; END $$;
-        DELETE FROM nuncio.schema_version WHERE version = 5";
+        DELETE FROM nuncio.schema_version WHERE version >= 5";
 
 /// Takes the schema back to the version before deliveries.
 pub(crate) const WITHOUT_DELIVERIES: &str =

@@ -200,10 +200,10 @@ async fn a_newer_version_is_refused() {
     assert!(matches!(check(&path), Err(StoreError::Refused(_))));
 }
 
-/// Takes away what the version of sessions has brought.
+/// Takes away what the version of sessions has brought, and what came after it.
 pub(crate) const WITHOUT_SESSIONS: &str = "
     DROP TABLE sessions; DROP TABLE session_entries; DROP TABLE session_states;
-    DROP TABLE caller_states; DROP TABLE agent_states; DROP TABLE nodes;";
+    DROP TABLE caller_states; DROP TABLE agent_states; DROP TABLE nodes; DROP TABLE owned;";
 
 /// PUSH-15: webhooks of a database that knew one version only are of that version.
 #[tokio::test]

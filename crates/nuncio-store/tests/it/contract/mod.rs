@@ -4,6 +4,7 @@ pub(crate) mod deliveries;
 pub(crate) mod leases;
 pub(crate) mod listing;
 pub(crate) mod nodes;
+pub(crate) mod owners;
 pub(crate) mod push;
 pub(crate) mod races;
 pub(crate) mod replicas;
@@ -90,6 +91,13 @@ macro_rules! contract {
             nodes::a_task_keeps_its_first_nodes,
             nodes::nodes_go_with_their_task,
             nodes::large_nodes_are_refused,
+            owners::what_is_taken_is_one_callers,
+            owners::all_or_none_are_taken,
+            owners::tasks_and_contexts_of_one_name_are_told_apart,
+            owners::an_id_of_an_agent_is_one_callers_in_all_workspaces,
+            owners::any_text_is_an_id_but_none_and_a_long_one,
+            owners::what_is_not_taken_again_is_forgotten,
+            owners::one_of_many_takes_it,
             upkeep::ended_tasks_expire_with_all_that_is_theirs,
             upkeep::a_sweep_goes_on_where_it_stopped,
             upkeep::a_compacted_log_leaves_the_task,
@@ -131,6 +139,7 @@ macro_rules! contract_of_replicas {
             many_hands_at_one_webhook,
             one_of_two_replicas_has_the_next_entry,
             many_hands_at_the_state_of_one_caller,
+            many_hands_at_what_is_to_be_taken,
             closing_one_leaves_the_other_open,
         );
     };

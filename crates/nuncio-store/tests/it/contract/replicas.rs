@@ -12,6 +12,7 @@ use nuncio_store::{
 use tokio::sync::broadcast;
 
 use super::Shared;
+use super::owners::task;
 use super::sessions::{said, session_of};
 use crate::draft::{Draft, at, key, lapsed, lease, scope, webhook};
 
@@ -443,4 +444,39 @@ pub(crate) async fn many_hands_at_the_state_of_one_caller(stores: &[Shared; 2]) 
     }
     let states = stores[0].state(&session_of("ada", "c0")).await.unwrap();
     assert_eq!(states.len(), 6);
+}
+
+/// Each id is taken by one of two callers, and nobody waits for ever for the other.
+pub(crate) async fn many_hands_at_what_is_to_be_taken(stores: &[Shared; 2]) {
+    let takers: Vec<_> = (0..8)
+        .map(|taker: usize| {
+            let store = stores[taker % 2].clone();
+            tokio::spawn(async move {
+                let scope = scope(["ada", "bob"][taker / 2 % 2]);
+                let mut taken = 0;
+                for round in 0..25 {
+                    // Each in an order of its own.
+                    let mut ids = [0, 1, 2].map(|n| task(&format!("{round}-{n}")));
+                    if taker.is_multiple_of(3) {
+                        ids.reverse();
+                    }
+                    taken += usize::from(store.take(&scope, &ids, at(round)).await.unwrap());
+                }
+                taken
+            })
+        })
+        .collect();
+    let mut taken = 0;
+    for taker in takers {
+        taken += taker.await.unwrap();
+    }
+    assert_eq!(
+        taken,
+        25 * 4,
+        "all of one caller's tries, none of the other's"
+    );
+    let [adas, bobs] = ["ada", "bob"].map(scope);
+    let adas = stores[0].owned_tasks(&adas).await.unwrap();
+    let bobs = stores[1].owned_tasks(&bobs).await.unwrap();
+    assert_eq!(adas + bobs, 25 * 3);
 }
