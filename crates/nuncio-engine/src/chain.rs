@@ -89,12 +89,22 @@ impl Chain {
 
     /// The chain of a call that is made from here.
     fn below(&self, cx: &RunCx, key: &[u8; 32]) -> Value {
+        let here = cx.place.above.iter().chain([&cx.place.agent]);
+        self.with(cx.task().as_str(), here, key)
+    }
+
+    /// The chain with further agents of ours at its end; `fresh` is its id if it begins with them.
+    pub(crate) fn with<'a>(
+        &self,
+        fresh: &str,
+        here: impl IntoIterator<Item = &'a AgentId>,
+        key: &[u8; 32],
+    ) -> Value {
         let id = match self.id.as_str() {
-            "" => cx.task().as_str(),
+            "" => fresh,
             id => id,
         };
-        let here = cx.place.above.iter().chain([&cx.place.agent]);
-        let here = here.map(|agent| Link::new(id, agent, key));
+        let here = here.into_iter().map(|agent| Link::new(id, agent, key));
         let agents: Vec<_> = self.agents.iter().cloned().chain(here).collect();
         json!({ "id": id, "agents": agents })
     }

@@ -14,7 +14,7 @@ use sha2::Sha256;
 
 use crate::HostedAgent;
 use crate::delivery::credentials;
-use crate::engine::store_error;
+use crate::engine::{Core, store_error};
 use crate::list::{MAC_BYTES, mac};
 use crate::sealing::redact;
 
@@ -41,20 +41,7 @@ impl HostedAgent {
         version: Version,
     ) -> Result<Webhook> {
         self.check_offered()?;
-        let outbound = self.core.outbound.get().ok_or_else(not_supported)?;
-        let wrong =
-            |field: &str, why: &str| A2aError::invalid_field(format!("{prefix}{field}"), why);
-        outbound
-            .egress
-            .check_url(&config.url)
-            .map_err(|refusal| wrong("url", &refusal.to_string()))?;
-        if credentials(&config).is_none() {
-            let field = match config.token {
-                Some(_) => "token",
-                None => "authentication",
-            };
-            return Err(wrong(field, "cannot be sent in a header"));
-        }
+        self.core.check_webhook(prefix, &config)?;
         if config.id.as_ref().is_none_or(PushConfigId::is_empty) {
             config.id = Some(self.core.environment.ids.next().into());
         }
@@ -209,6 +196,31 @@ impl HostedAgent {
             redact(&mut config);
         }
         config
+    }
+}
+
+impl Core {
+    /// Refuses a webhook that is certainly bad.
+    pub(crate) fn check_webhook(
+        &self,
+        prefix: &str,
+        config: &TaskPushNotificationConfig,
+    ) -> Result<()> {
+        let outbound = self.outbound.get().ok_or_else(not_supported)?;
+        let wrong =
+            |field: &str, why: &str| A2aError::invalid_field(format!("{prefix}{field}"), why);
+        outbound
+            .egress
+            .check_url(&config.url)
+            .map_err(|refusal| wrong("url", &refusal.to_string()))?;
+        if credentials(config).is_none() {
+            let field = match config.token {
+                Some(_) => "token",
+                None => "authentication",
+            };
+            return Err(wrong(field, "cannot be sent in a header"));
+        }
+        Ok(())
     }
 }
 

@@ -102,10 +102,7 @@ impl HostedAgent {
     /// Stores the message and sees to it that it is answered.
     async fn take(&self, call: Call, mut request: SendMessageRequest) -> Result<Taken> {
         if self.core.is_draining() {
-            return Err(A2aError::new(
-                ErrorKind::Unavailable,
-                "the server is shutting down, try again",
-            ));
+            return Err(shutting_down());
         }
         let rerun = self.rerun(&call, &mut request).await?;
         let mut incoming = self.incoming(call, request)?;
@@ -562,6 +559,11 @@ impl HostedAgent {
 
 /// Where a webhook stands in a send.
 const WEBHOOK: &str = "configuration.taskPushNotificationConfig.";
+
+pub(crate) fn shutting_down() -> A2aError {
+    let message = "the server is shutting down, try again";
+    A2aError::new(ErrorKind::Unavailable, message)
+}
 
 struct UsedKey {
     task: TaskId,

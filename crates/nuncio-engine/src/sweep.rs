@@ -24,11 +24,13 @@ pub struct Retention {
     /// Sessions with the state of their contexts, from the last time that something was written to
     /// one; 90 days. `None` keeps them for ever.
     ///
-    /// State that a caller's sessions share, or an agent's, stays.
+    /// State that a caller's sessions share, or an agent's, stays. As long is known whose the tasks and
+    /// conversations of agents elsewhere are that calls are [passed on](crate::Passing) to, from the last
+    /// time that one was used; then they are nobody's.
     pub sessions: Option<Duration>,
     /// The time between two sweeps; 10 minutes.
     pub every: Duration,
-    /// Tasks, or sessions, in one commit of a sweep; 50.
+    /// Tasks, sessions, or ids of agents elsewhere, in one commit of a sweep; 50.
     pub batch: usize,
 }
 
@@ -73,8 +75,15 @@ impl Engine {
     async fn sweep_all(&self, retention: &Retention) -> Result<(), StoreError> {
         let (tasks, logs) = self.sweep(retention).await?;
         let sessions = self.sweep_sessions(retention).await?;
-        if tasks > 0 || logs > 0 || sessions > 0 {
-            tracing::info!(tasks, logs, sessions, "removed what is kept no longer");
+        let owned = self.sweep_owned(retention).await?;
+        if tasks > 0 || logs > 0 || sessions > 0 || owned > 0 {
+            tracing::info!(
+                tasks,
+                logs,
+                sessions,
+                owned,
+                "removed what is kept no longer"
+            );
         }
         Ok(())
     }
@@ -120,6 +129,28 @@ impl Engine {
             self.reclaim().await?;
         }
         Ok(removed)
+    }
+
+    /// Forgets once whose the tasks and conversations of agents elsewhere are that nobody has used for
+    /// as long as sessions are kept; gives their number.
+    ///
+    /// # Errors
+    /// As [`Engine::sweep`].
+    pub async fn sweep_owned(&self, retention: &Retention) -> Result<u64, StoreError> {
+        let Some(age) = retention.sessions else {
+            return Ok(0);
+        };
+        let before = self.before(age);
+        let mut removed = 0;
+        loop {
+            let store = &self.core.store;
+            let part = store.prune_owned(before, retention.batch.max(1)).await?;
+            if part == 0 {
+                return Ok(removed);
+            }
+            removed += part;
+            tokio::time::sleep(BREATH).await;
+        }
     }
 
     async fn reclaim(&self) -> Result<(), StoreError> {

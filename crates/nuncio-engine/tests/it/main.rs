@@ -11,6 +11,7 @@ mod events;
 mod failures;
 mod hand_over;
 mod list;
+mod passing;
 mod push;
 mod receivers;
 mod recovery;
