@@ -29,7 +29,7 @@ pub use flow::{
 pub use http::{HeaderFault, HttpAgent, HttpSettings, header_name, secret_header};
 pub use model_agent::{Budgets, BuildError, ModelAgent, ModelAgentBuilder, Prices};
 pub use process::{ProcessAgent, ProcessMode, ProcessSettings};
-pub use remote::{RemoteAgent, RemoteError, RemoteSettings, Waiting};
+pub use remote::{PassThrough, RemoteAgent, RemoteError, RemoteSettings, Waiting};
 pub use script::{
     Artifact, Content, Fault, Pause, PauseReason, Repeat, Rule, ScriptAgent, Step, When, check,
 };

@@ -49,7 +49,7 @@ pub struct RemoteSettings {
 /// caller's credentials; what proves who calls is the builder's, bound to its origin.
 pub struct RemoteAgent {
     info: AgentInfo,
-    connection: Arc<Connection>,
+    pub(super) connection: Arc<Connection>,
     settings: RemoteSettings,
 }
 

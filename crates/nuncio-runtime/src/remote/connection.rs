@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_client::{Client, ClientBuilder};
+use nuncio_protocol::AgentCard;
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
@@ -77,6 +78,12 @@ impl Connection {
             known.client.clone()
         };
         Ok(client)
+    }
+
+    /// The card as it was read last, if it was.
+    pub(super) fn card(&self) -> Option<AgentCard> {
+        let known = self.known.lock();
+        known.as_ref().map(|known| known.client.card().clone())
     }
 
     async fn find(&self) -> Result<(), String> {

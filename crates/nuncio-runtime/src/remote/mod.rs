@@ -3,6 +3,8 @@
 mod agent;
 mod connection;
 mod exchange;
+mod passed;
 mod state;
 
 pub use agent::{RemoteAgent, RemoteError, RemoteSettings, Waiting};
+pub use passed::PassThrough;

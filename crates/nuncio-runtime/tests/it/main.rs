@@ -11,6 +11,7 @@ mod mcp;
 mod model_agent;
 mod network;
 mod openapi;
+mod passed;
 #[cfg(unix)]
 mod process;
 mod provider;

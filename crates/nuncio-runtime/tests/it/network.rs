@@ -8,7 +8,7 @@ use nuncio_client::ClientBuilder;
 use nuncio_egress::{Egress, EgressPolicy};
 use nuncio_engine::{Agent, Engine, Environment, HostedAgent, RandomIds, Settings, SystemClock};
 use nuncio_protocol::{AgentService as _, Binding, ListTasksRequest, SpanSink, Task, Version};
-use nuncio_runtime::RemoteAgent;
+use nuncio_runtime::{PassThrough, RemoteAgent};
 use nuncio_server::{Authenticator, Endpoint, Server, Switchboard};
 use nuncio_store::{MemoryStore, Store};
 use nuncio_testkit::RecordedSpans;
@@ -79,6 +79,14 @@ impl Site {
         self.switchboard
             .insert(Endpoint::new(id, card, agent))
             .unwrap();
+    }
+
+    /// One more agent that calls are passed on to.
+    pub(crate) fn pass(&self, id: &str, remote: &RemoteAgent) -> PassThrough {
+        let passed = remote.passed_through(self.engine.passing(id));
+        let endpoint = Endpoint::new(id, self.agent.card(), Arc::new(passed.clone()));
+        self.switchboard.insert(endpoint).unwrap();
+        passed
     }
 
     /// Sends a text and waits for the task to end or pause.
