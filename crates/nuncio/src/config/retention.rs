@@ -17,7 +17,8 @@ pub(crate) struct RetentionConfig {
     pub(crate) tasks: Age,
     /// The logs of ended tasks, from the same time; then streams cannot begin at older positions.
     pub(crate) events: Age,
-    /// Sessions of agents, from the last time that something was written to one.
+    /// Sessions of agents, from the last time that something was written to one; and whose the tasks and
+    /// contexts of agents with `pass_through` are, from their last use.
     pub(crate) sessions: Age,
     /// The time between two sweeps.
     pub(crate) sweep_seconds: u64,

@@ -793,6 +793,29 @@ fn a_process_agent_is_checked() {
     assert_eq!(keys, ["agents[0].command", "agents[0].env"]);
 }
 
+/// Where tasks are kept elsewhere, nothing can be said of tasks here.
+#[test]
+fn an_agent_that_calls_are_passed_on_to_is_checked() {
+    let agent = "kind = \"a2a\"\nurl = \"http://a/\"\npass_through = true";
+    for line in [
+        "waiting = \"poll\"",
+        "resumable = true",
+        "queues_messages = false",
+        "trace_content = true",
+        "layers = [\"l\"]\n[layers.l]\nkind = \"audit\"\nfile = \"a\"",
+        "reruns = true",
+        "overrides = { params = true }",
+    ] {
+        let key = line.split(' ').next().unwrap();
+        let found = faults_of_agent(&format!("{agent}\n{line}"));
+        let named: Vec<_> = found.iter().map(|(key, _)| key.as_str()).collect();
+        assert_eq!(named, [format!("agents[0].{key}")], "{line}: {found:?}");
+    }
+    let found = faults_of_agent("kind = \"echo\"\npass_through = true");
+    assert_eq!(found[0].0, "agents[0].pass_through");
+    assert!(found[0].1.contains("kind echo has no pass_through"));
+}
+
 #[test]
 fn an_http_agent_is_checked() {
     for (lines, key, message) in [

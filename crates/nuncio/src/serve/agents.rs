@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use nuncio_engine::{Agent, Engine, TextSealer};
-use nuncio_protocol::{A2aError, AgentId, ErrorKind, FieldViolation};
+use nuncio_protocol::{A2aError, AgentCard, AgentId, ErrorKind, FieldViolation};
+use nuncio_runtime::RemoteAgent;
 use nuncio_server::{AdminReply, AdminRequest, Endpoint, Switchboard};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
@@ -150,26 +151,51 @@ impl Agents {
 
     /// Makes an agent and puts it on the switchboard.
     fn serve(&self, agent: &AgentConfig) -> Result<(), String> {
-        self.put_on(agent, agent.build(&self.workshop)?)?;
+        match agent.pass_through {
+            true => self.pass_on(agent, agent.build_remote(&self.workshop)?)?,
+            false => self.put_on(agent, agent.build(&self.workshop)?)?,
+        }
         if agent.is_described_elsewhere() {
             tokio::spawn(describe(Weak::clone(&self.this), agent.clone()));
         }
         Ok(())
     }
 
+    /// Offers an agent whose tasks are kept here.
     fn put_on(&self, agent: &AgentConfig, built: Arc<dyn Agent>) -> Result<(), String> {
         let hosted = self.engine.host(built);
-        let mut card = hosted.card();
-        let extended = agent.extended_card(&card);
-        card.capabilities.extended_agent_card = Some(extended.is_some());
+        let card = hosted.card();
         let trees = Arc::new(Kept {
             agent: Arc::clone(&hosted),
             content: agent.trace_content,
         });
         let files = Arc::new(KeptFiles(Arc::clone(&hosted)));
-        let mut endpoint = Endpoint::new(agent.id.as_str(), card, hosted)
-            .with_call_trees(trees)
-            .with_files(files)
+        let endpoint = |card| {
+            let endpoint = Endpoint::new(agent.id.as_str(), card, hosted);
+            endpoint.with_call_trees(trees).with_files(files)
+        };
+        self.offer(agent, card, endpoint)
+    }
+
+    /// Offers an agent whose tasks are kept elsewhere. Flows and models that ask it have a task of it
+    /// here all the same.
+    fn pass_on(&self, agent: &AgentConfig, remote: Arc<RemoteAgent>) -> Result<(), String> {
+        let passing = self.engine.passing(agent.id.as_str());
+        let passed = agent.passed_through(&remote, passing);
+        let card = passed.offered(self.engine.host(remote).card());
+        let endpoint = |card| Endpoint::new(agent.id.as_str(), card, Arc::new(passed));
+        self.offer(agent, card, endpoint)
+    }
+
+    fn offer(
+        &self,
+        agent: &AgentConfig,
+        mut card: AgentCard,
+        endpoint: impl FnOnce(AgentCard) -> Endpoint,
+    ) -> Result<(), String> {
+        let extended = agent.extended_card(&card);
+        card.capabilities.extended_agent_card = Some(extended.is_some());
+        let mut endpoint = endpoint(card)
             .with_dialects(agent.versions())
             .with_bindings(agent.bindings.iter().map(|name| name.binding()))
             .with_workspaces(agent.workspaces.iter().map(String::as_str))
@@ -419,7 +445,13 @@ async fn describe(agents: Weak<Agents>, config: AgentConfig) {
                 let known = agents.known.lock().await;
                 let current = known.get(&config.id).map(|known| &known.config);
                 if current == Some(&config) {
-                    if let Err(why) = agents.put_on(&config, agent) {
+                    let put_on = match config.pass_through {
+                        true => agents.pass_on(&config, agent),
+                        false => config
+                            .within_layers(agent, &agents.workshop.layers)
+                            .and_then(|agent| agents.put_on(&config, agent)),
+                    };
+                    if let Err(why) = put_on {
                         tracing::error!(agent.id = config.id, "an agent is not described: {why}");
                     }
                     agents.renew_flows(&known);

@@ -33,6 +33,7 @@ mod memorylake;
 mod models;
 mod packaging;
 mod parts;
+mod passed;
 mod portable;
 mod postgres;
 mod push;

@@ -4,22 +4,22 @@ mod card;
 mod failure;
 mod list;
 mod send;
+mod stream;
 mod webhooks;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use nuncio_client::{Client, Timeouts};
 use nuncio_engine::Passing;
 use nuncio_protocol::{
     A2aError, AgentCard, AgentService, Call, CancelTaskRequest, ContextId,
-    DeleteTaskPushNotificationConfigRequest, ErrorKind, Event, EventStream,
-    GetExtendedAgentCardRequest, GetTaskPushNotificationConfigRequest, GetTaskRequest,
-    ListTaskPushNotificationConfigsRequest, ListTaskPushNotificationConfigsResponse,
-    ListTasksRequest, ListTasksResponse, Reply, Result, SendMessageRequest, SendMessageResponse,
-    StreamResponse, SubscribeToTaskRequest, Task, TaskId, TaskPushNotificationConfig,
+    DeleteTaskPushNotificationConfigRequest, ErrorKind, EventStream, GetExtendedAgentCardRequest,
+    GetTaskPushNotificationConfigRequest, GetTaskRequest, ListTaskPushNotificationConfigsRequest,
+    ListTaskPushNotificationConfigsResponse, ListTasksRequest, ListTasksResponse, Reply, Result,
+    SendMessageRequest, SendMessageResponse, SubscribeToTaskRequest, Task, TaskId,
+    TaskPushNotificationConfig,
 };
 
 use self::failure::{told, unreachable};
@@ -119,49 +119,6 @@ impl PassThrough {
         Ok(task)
     }
 
-    async fn accept_event(&self, call: &Call, event: &Event) -> Result<()> {
-        let (task, context) = match event.response() {
-            StreamResponse::Task(task) => (Some(&task.id), task.context_id.as_ref()),
-            StreamResponse::Message(said) => (said.task_id.as_ref(), said.context_id.as_ref()),
-            StreamResponse::StatusUpdate(update) => {
-                (Some(&update.task_id), Some(&update.context_id))
-            }
-            StreamResponse::ArtifactUpdate(update) => {
-                (Some(&update.task_id), Some(&update.context_id))
-            }
-            _ => (None, None),
-        };
-        self.accept(call, task, context).await
-    }
-
-    /// The events of a stream, each passed on once it is known to be the caller's. Dropping it ends
-    /// the exchange with the agent, whose task goes on.
-    async fn events(&self, call: Call, mut events: EventStream) -> Result<EventStream> {
-        // What is wrong with the first one is an error of the operation.
-        let first = match events.next().await {
-            Some(first) => self.take_in(&call, first).await?,
-            None => return Ok(events),
-        };
-        let this = self.clone();
-        let rest = futures_util::stream::unfold(Some(events), move |events| {
-            let (this, call) = (this.clone(), call.clone());
-            async move {
-                let mut events = events?;
-                let event = this.take_in(&call, events.next().await?).await;
-                let open = event.is_ok().then_some(events);
-                Some((event, open))
-            }
-        });
-        let first = futures_util::stream::iter([Ok(first)]);
-        Ok(Box::pin(first.chain(rest)))
-    }
-
-    async fn take_in(&self, call: &Call, event: Result<Event>) -> Result<Event> {
-        let event = event.map_err(|error| self.told(error))?;
-        self.accept_event(call, &event).await?;
-        Ok(event)
-    }
-
     async fn get(&self, call: Call, mut request: GetTaskRequest) -> Result<Task> {
         self.passing.check_task(&call, &request.id).await?;
         request.tenant = None;
@@ -191,7 +148,7 @@ impl PassThrough {
         let client = self.client().await?;
         let events = client.subscribe_to_task(call.clone(), request).await;
         let events = events.map_err(|error| self.told(error))?;
-        self.events(call, events).await
+        self.checked(call, events).await
     }
 }
 

@@ -35,7 +35,7 @@ impl PassThrough {
         let client = self.client().await?;
         let events = client.send_streaming_message(call.clone(), request).await;
         let events = events.map_err(|error| self.told(error))?;
-        self.events(call, events).await
+        self.checked(call, events).await
     }
 
     /// A message as it is passed on, if it is about nothing that is somebody else's.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nuncio_client::ClientBuilder;
-use nuncio_engine::Agent;
+use nuncio_engine::{Agent, Passing};
 use nuncio_protocol::{AgentCard, Binding, Version};
-use nuncio_runtime::{RemoteAgent, RemoteSettings, Waiting};
+use nuncio_runtime::{PassThrough, RemoteAgent, RemoteSettings, Waiting};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +52,11 @@ impl BindingName {
 impl AgentConfig {
     /// The agent, described by this configuration alone; its card is read when it is first called.
     pub(super) fn build_a2a(&self, workshop: &Workshop) -> Result<Arc<dyn Agent>, String> {
+        Ok(self.build_remote(workshop)?)
+    }
+
+    /// The same, as the remote agent that it is.
+    pub(crate) fn build_remote(&self, workshop: &Workshop) -> Result<Arc<RemoteAgent>, String> {
         if let Some(card) = self.card_at_hand()? {
             let client = self.client(workshop)?;
             let remote = RemoteAgent::of_card(self.id.as_str(), client, card);
@@ -69,15 +74,21 @@ impl AgentConfig {
         self.kind == super::AgentKind::A2a && self.card.is_none()
     }
 
-    /// The agent as its own card describes it, with what is said here over that.
-    pub(crate) async fn described(&self, workshop: &Workshop) -> Result<Arc<dyn Agent>, String> {
+    /// The agent as its own card describes it, with what is said here over that; without the layers
+    /// around it.
+    pub(crate) async fn described(&self, workshop: &Workshop) -> Result<Arc<RemoteAgent>, String> {
         let url = self.url.as_deref().unwrap_or_default();
         let remote = RemoteAgent::connect(self.id.as_str(), self.client(workshop)?, url).await;
-        let agent = self.as_here(remote.map_err(|error| error.to_string())?);
-        self.within_layers(agent, &workshop.layers)
+        Ok(self.as_here(remote.map_err(|error| error.to_string())?))
     }
 
-    fn as_here(&self, remote: RemoteAgent) -> Arc<dyn Agent> {
+    /// The remote agent as a service that passes calls on.
+    pub(crate) fn passed_through(&self, remote: &RemoteAgent, passing: Passing) -> PassThrough {
+        let limit = self.timeout_seconds.map(Duration::from_secs);
+        remote.passed_through(passing).with_answer_limit(limit)
+    }
+
+    fn as_here(&self, remote: RemoteAgent) -> Arc<RemoteAgent> {
         let mut settings = RemoteSettings::default();
         settings.waiting = match self.waiting {
             None | Some(WaitingName::Stream) => Waiting::Stream,
@@ -129,6 +140,30 @@ impl AgentConfig {
         self.check_headers(path, found);
         if let Some(seconds) = self.timeout_seconds {
             found.range(&format!("{path}.timeout_seconds"), seconds, 1..=86_400);
+        }
+        if self.pass_through {
+            self.check_passed_through(path, found);
+        }
+    }
+
+    /// Finds settings of what happens to tasks here, where there are none.
+    fn check_passed_through(&self, path: &str, found: &mut Found) {
+        for (key, said) in [
+            ("waiting", self.waiting.is_some()),
+            ("resumable", self.resumable),
+            ("queues_messages", !self.queues_messages),
+            ("trace_content", self.trace_content),
+            ("layers", !self.layers.is_empty()),
+        ] {
+            if said {
+                found.add(
+                    format!("{path}.{key}"),
+                    format!(
+                        "{key} is about tasks that are kept here, and with pass_through none are"
+                    ),
+                    format!("remove {key}, or pass_through"),
+                );
+            }
         }
     }
 }

@@ -65,6 +65,7 @@ const SETTINGS: &[(&str, &[AgentKind])] = &[
     ("binding", &[A2a]),
     ("protocol", &[A2a]),
     ("waiting", &[A2a]),
+    ("pass_through", &[A2a]),
     ("model", &[Model, Openai]),
     ("instructions", &[Model, Openai]),
     ("ask_user", &[Model]),

@@ -183,6 +183,10 @@ pub(crate) struct AgentConfig {
     /// How the tasks of a remote agent are waited for; by a stream if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) waiting: Option<WaitingName>,
+    /// Whether operations of callers are passed on to a remote agent as they are: its tasks are kept
+    /// there and not here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) pass_through: bool,
     /// The model that speaks for a model agent: a name of `[models]`. For an endpoint of its own, the
     /// name there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -399,6 +403,7 @@ impl AgentConfig {
             binding: None,
             protocol: None,
             waiting: None,
+            pass_through: false,
             model: None,
             instructions: None,
             ask_user: false,
