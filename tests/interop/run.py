@@ -28,6 +28,7 @@ TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "de
 CONFIG = ROOT / "examples" / "interop.toml"
 OURS = "nuncio calls nuncio"
 BEHIND = "behind nuncio"
+PASSED = "passed through nuncio"
 EXPECTED = json.loads((HERE / "expected.json").read_text())
 # The machine has few cores, and the scenarios wait more than they work.
 AT_ONCE = 3
@@ -215,10 +216,12 @@ def pairs(stack):
         for binding in BINDINGS:
             options = ["--card-url", nuncio.url, "--binding", binding, "--nuncio"]
             yield Pair(f"{sdk.title} calls nuncio", binding, [*sdk.client, *options])
-    for sdk in SDKS:
-        server = stack.enter_context(Server([*sdk.server, "--port", "0"]))
+    servers = [stack.enter_context(Server([*sdk.server, "--port", "0"])) for sdk in SDKS]
+    for sdk, server in zip(SDKS, servers, strict=True):
         row = f"nuncio calls {sdk.title}"
         yield from our_pairs(row, server, sdk.peer, sdk.protocol)
+    for sdk, server in zip(SDKS, servers, strict=True):
+        yield from passed_through(stack, sdk, server)
     for sdk in SDKS:
         yield from agents_behind(sdk)
     for protocol in ("1.0", "0.3"):
@@ -231,6 +234,30 @@ def agents_behind(sdk):
     for binding in BINDINGS:
         options = ["--protocol", sdk.protocol, "--binding", binding, "--", *sdk.server]
         yield Pair(f"{sdk.title} {BEHIND}", binding, [*program, *options])
+
+
+PASSING = """
+[[agents]]
+id = "{name}"
+kind = "a2a"
+url = "{url}"
+binding = "{binding}"
+pass_through = true
+"""
+
+
+def passed_through(stack, sdk, server):
+    """Our client calls an SDK's agent through a nuncio that passes calls on, over one binding on both ways."""
+    folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    names = {binding: binding.lower().replace("+", "-") for binding in BINDINGS}
+    agents = [PASSING.format(name=name, binding=binding, url=server.url) for binding, name in names.items()]
+    config = folder / "nuncio.toml"
+    config.write_text('[outbound]\nallow_networks = ["127.0.0.0/8"]\n' + "".join(agents))
+    serve = [TARGET / "nuncio", "serve", "--config", config, "--listen", "127.0.0.1:0", "--data", folder / "data"]
+    nuncio = stack.enter_context(Server(serve))
+    for binding, name in names.items():
+        options = ["--card-url", f"{nuncio.url}/agents/{name}", "--binding", binding, "--peer", sdk.peer]
+        yield Pair(f"{sdk.title} {PASSED}", binding, [TARGET / "examples" / "peer", *options])
 
 
 def our_pairs(row, server, peer, protocol):
