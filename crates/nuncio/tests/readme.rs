@@ -386,8 +386,11 @@ fn the_matrix_is_of_the_pinned_sdks() {
     ];
     let calls = sdks.iter().map(|sdk| format!("{sdk} calls nuncio"));
     let called = sdks.iter().map(|sdk| format!("nuncio calls {sdk}"));
+    let passed = sdks
+        .iter()
+        .map(|sdk| format!("{sdk} passed through nuncio"));
     let behind = sdks.iter().map(|sdk| format!("{sdk} behind nuncio"));
-    let wanted: Vec<String> = calls.chain(called).chain(behind).collect();
+    let wanted: Vec<String> = calls.chain(called).chain(passed).chain(behind).collect();
     let matrix = matrix();
     assert_eq!(matrix[0], ["Pair", "JSON-RPC", "HTTP+JSON", "gRPC"]);
     let told: Vec<&str> = matrix[2..].iter().map(|row| row[0].as_str()).collect();

@@ -148,7 +148,7 @@ fn br_165_a_passed_task_outlives_the_server() {
 #[test]
 fn both_versions_reach_agents_of_the_other() {
     for (theirs, ours) in [("0.3", "1.0"), ("1.0", "0.3")] {
-        let far = format!("{ASKER}").replace(
+        let far = ASKER.replace(
             "kind = \"script\"",
             &format!("kind = \"script\"\ndialects = [\"{theirs}\"]"),
         );
@@ -167,6 +167,10 @@ fn both_versions_reach_agents_of_the_other() {
                 assert!(done.out.contains("that one"), "{way}: {done:?}");
                 let got = server.run(&["task", "get", &id], &more).exits(0);
                 assert!(got.out.contains("COMPLETED"), "{way}: {got:?}");
+                if theirs == "0.3" {
+                    let listed = server.run(&["task", "list"], &more).exits(1);
+                    assert!(listed.err.contains("0.3"), "{way}: {listed:?}");
+                }
             }
         }
     }
