@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use nuncio_engine::{Agent, AgentInfo, CALL_CHAIN, Input, Outcome, Pause, RERUN, RunCx, agent_fn};
@@ -517,6 +518,34 @@ async fn an_agent_that_is_not_there_is_unavailable() {
         "the agent cannot be reached, try again later"
     );
     assert!(refused.metadata.is_empty() && refused.details.is_empty());
+}
+
+/// An agent that was there is asked in vain; one that is too slow has its limit.
+#[tokio::test]
+async fn what_goes_wrong_on_the_way_is_told_without_the_way() {
+    let (go, canceled) = (CancellationToken::new(), Arc::default());
+    let site = Site::of(worker(&go, &canceled)).await;
+    let (bed, _) = Bed::of(EchoAgent::new("here"));
+    let remote = site.remote("far").await;
+    let passed = remote.passed_through(bed.engine.passing("far"));
+    let limit = Duration::from_millis(50);
+    let slow = passed.clone().with_answer_limit(Some(limit));
+    let sent = slow.send_message(call("alice"), send(text_message("m1", "go")));
+    let refused = sent.await.unwrap_err();
+    assert_eq!(refused.kind, ErrorKind::DeadlineExceeded);
+    assert_eq!(refused.message, "the agent did not answer in time");
+    go.cancel();
+    let task = ask(&passed, "alice", text_message("m1", "go")).await;
+    drop(site);
+    let closed = async || {
+        let get = GetTaskRequest::new(task.id.clone());
+        passed.get_task(call("alice"), get).await.err()
+    };
+    until(async || closed().await.is_some()).await;
+    let refused = closed().await.unwrap();
+    assert_eq!(refused.kind, ErrorKind::Unavailable);
+    assert!(!refused.message.contains("127.0.0.1"), "{refused}");
+    assert!(refused.metadata.is_empty(), "{refused:?}");
 }
 
 /// An agent's errors are its own; its extended card is for us.
