@@ -174,6 +174,11 @@ impl Artifacts {
         self.0.get(id) == Some(&false)
     }
 
+    /// Takes note of an artifact that is there and may be gone on with.
+    pub(crate) fn open(&mut self, artifact: &Artifact) {
+        self.0.insert(artifact.artifact_id.clone(), false);
+    }
+
     /// Takes note of a piece, if it may come now.
     pub(crate) fn check(
         &mut self,

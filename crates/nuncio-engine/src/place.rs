@@ -323,6 +323,17 @@ impl Gathered {
         })))
     }
 
+    /// Begins with what an earlier run of the same part gave, before it paused or handed over; that may be
+    /// gone on with.
+    pub fn begin_with(&self, artifacts: Vec<Artifact>) {
+        let mut gathering = self.0.lock();
+        for artifact in &artifacts {
+            gathering.bytes += artifact.parts.iter().map(size).sum::<usize>();
+            gathering.artifacts.open(artifact);
+        }
+        gathering.task.artifacts = artifacts;
+    }
+
     /// Whether this artifact is more of one that was there before.
     pub fn goes_on(&self, artifact: &ArtifactId) -> bool {
         self.0.lock().continued.contains(artifact)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use nuncio_protocol::{AgentId, Message};
+use nuncio_protocol::{AgentId, Artifact, Message};
 use serde::{Deserialize, Serialize};
 
 use super::output::Output;
@@ -31,6 +31,9 @@ pub(super) struct Step {
     pub(super) hand_offs: usize,
     /// What has been said in it, to the agent and by its questions; the last is to be answered.
     pub(super) told: Vec<Message>,
+    /// What it gave to the flow before it paused or was handed over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) given: Vec<Artifact>,
     pub(super) state: StepState,
 }
 

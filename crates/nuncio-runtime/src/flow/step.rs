@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use nuncio_engine::{Agent, AgentError, EmitError, Input, Outcome, Pause, RunCx, SpanKind};
-use nuncio_protocol::{AgentId, Message, Part, Role};
+use nuncio_engine::{
+    Agent, AgentError, EmitError, Gathered, Input, Outcome, Pause, RunCx, SpanKind,
+};
+use nuncio_protocol::{AgentId, Artifact, Message, Part, Role};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -153,11 +155,15 @@ impl<'a> Flow<'a> {
                     self.close(place, StepState::Done(output.clone()))?;
                     return Ok(output);
                 }
-                Ended::Paused(pause) => {
+                Ended::Paused(pause, given) => {
+                    self.put_by(place, given);
                     self.close(place, StepState::Paused(pause.clone().into()))?;
                     return Err(Stop::paused(place, pause));
                 }
-                Ended::HandedOver(agent, message) => self.hand_over(place, agent, message)?,
+                Ended::HandedOver(agent, message, given) => {
+                    self.put_by(place, given);
+                    self.hand_over(place, agent, message)?;
+                }
             }
         }
     }
@@ -172,6 +178,7 @@ impl<'a> Flow<'a> {
             agent: member.clone(),
             hand_offs: 0,
             told: vec![at_place(message, place)],
+            given: Vec::new(),
             state: StepState::Open,
         };
         journal.steps.insert(place.to_owned(), step);
@@ -180,8 +187,18 @@ impl<'a> Flow<'a> {
         Ok(StepState::Open)
     }
 
+    /// Puts by what a step has given so far, for whoever goes on with it.
+    fn put_by(&self, place: &str, given: Vec<Artifact>) {
+        if let Some(step) = self.journal.lock().steps.get_mut(place) {
+            step.given = given;
+        }
+    }
+
     fn close(&self, place: &str, state: StepState) -> Result<(), Stop> {
         if let Some(step) = self.journal.lock().steps.get_mut(place) {
+            if let StepState::Done(_) = state {
+                step.given.clear();
+            }
             step.state = state;
         }
         Ok(self.save()?)
@@ -205,12 +222,17 @@ impl<'a> Flow<'a> {
 
     /// Runs whoever works on a step.
     async fn run(&self, place: &str, to: To) -> Result<Ended, Stop> {
-        let (id, at, told) = {
+        let (id, at, told, given) = {
             let journal = self.journal.lock();
             let step = journal.steps.get(place);
             let step = step.ok_or_else(|| Stop::failed("a step of the flow is lost"))?;
             let at = child_place(place, step.hand_offs);
-            (step.agent.clone(), at, step.told.clone())
+            (
+                step.agent.clone(),
+                at,
+                step.told.clone(),
+                step.given.clone(),
+            )
         };
         let agent = self.find(&id)?;
         let span = self.cx.span(SpanKind::Agent, format!("invoke_agent {id}"));
@@ -220,6 +242,7 @@ impl<'a> Flow<'a> {
             To::Flow => {
                 let child = within.gathering_child(&id, &at);
                 let (child, gathered) = child.map_err(Stop::Failed)?;
+                gathered.begin_with(given);
                 (child, Some(gathered))
             }
         };
@@ -228,20 +251,21 @@ impl<'a> Flow<'a> {
         if child.cancellation().is_cancelled() {
             return Err(Stop::Canceled);
         }
+        let given = || gathered.as_ref().map_or_else(Vec::new, Gathered::artifacts);
         let said = match outcome {
             Ok(Outcome::Done) => None,
             Ok(Outcome::Said(message)) => Some(message),
             Ok(Outcome::Reply(message)) => {
                 let id = child.next_id();
-                let mut artifact = nuncio_protocol::Artifact::new(id, message.parts);
+                let mut artifact = Artifact::new(id, message.parts);
                 artifact.metadata = message.metadata;
                 artifact.extensions = message.extensions;
                 child.artifact(artifact).await?;
                 None
             }
-            Ok(Outcome::Paused(pause)) => return Ok(Ended::Paused(pause)),
+            Ok(Outcome::Paused(pause)) => return Ok(Ended::Paused(pause, given())),
             Ok(Outcome::HandOff { agent, message }) => {
-                return Ok(Ended::HandedOver(agent, message));
+                return Ok(Ended::HandedOver(agent, message, given()));
             }
             Ok(Outcome::Rejected(reason)) => {
                 return Err(Stop::Rejected(format!("agent {id}: {reason}")));
@@ -253,11 +277,8 @@ impl<'a> Flow<'a> {
             }
         };
         child.forget()?;
-        let artifacts = gathered.map(|gathered| gathered.artifacts());
-        Ok(Ended::Done(Output {
-            artifacts: artifacts.unwrap_or_default(),
-            said,
-        }))
+        let artifacts = given();
+        Ok(Ended::Done(Output { artifacts, said }))
     }
 
     fn find(&self, id: &AgentId) -> Result<Arc<dyn Agent>, Stop> {
@@ -280,8 +301,9 @@ impl<'a> Flow<'a> {
 /// How a member's run ended.
 enum Ended {
     Done(Output),
-    Paused(Pause),
-    HandedOver(AgentId, Message),
+    /// With what it has given to the flow so far.
+    Paused(Pause, Vec<Artifact>),
+    HandedOver(AgentId, Message, Vec<Artifact>),
 }
 
 /// The message as a member gets it: to answer, and with an id of its own for this place, the same

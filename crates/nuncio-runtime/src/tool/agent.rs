@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use nuncio_engine::{Agent, Gathered, Input, Outcome};
-use nuncio_protocol::{Message, Part, Task};
+use nuncio_engine::{Agent, Gathered, Input, Outcome, RunCx};
+use nuncio_protocol::{Artifact, Message, Part, Task};
 use serde_json::{Value, json};
 
 use super::{Tool, ToolCx, ToolError, ToolFuture, ToolOutput, ToolSpec};
@@ -88,6 +88,9 @@ impl Tool for AgentTool {
             let id = &self.agent.info().id;
             let child = cx.run().gathering_child(id, &place);
             let (child, gathered) = child.map_err(|error| ToolError::new(error.message()))?;
+            let shelf = cx.run().child(id, &format!("{place}-given"));
+            let shelf = shelf.map_err(|error| ToolError::new(error.message()))?;
+            gathered.begin_with(given_before(&shelf));
             let message = match cx.answer() {
                 Some(answer) => answer.clone(),
                 None => {
@@ -104,12 +107,26 @@ impl Tool for AgentTool {
             input.forwarded.clone_from(cx.forwarded());
             input.extensions = cx.extensions().to_vec();
             let _canceled = child.cancellation().clone().drop_guard();
-            match self.agent.run(&child, input).await {
+            let ended = self.agent.run(&child, input).await;
+            let kept = match &ended {
+                Ok(Outcome::Paused(_)) => shelf.checkpoint(&json!(gathered.artifacts())),
+                _ => shelf.forget(),
+            };
+            kept.map_err(|error| ToolError::new(error.to_string()))?;
+            match ended {
                 Ok(outcome) => self.output(outcome, &gathered),
                 Err(error) => Err(ToolError::new(error.message().to_owned())),
             }
         })
     }
+}
+
+/// What the agent gave before it asked.
+fn given_before(shelf: &RunCx) -> Vec<Artifact> {
+    let left = shelf
+        .left()
+        .and_then(|left| serde_json::from_value(left).ok());
+    left.unwrap_or_default()
 }
 
 impl AgentTool {

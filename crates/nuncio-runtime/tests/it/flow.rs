@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use nuncio_engine::{Agent, AgentInfo, Input, Outcome, Pause, RunCx, agent_fn};
-use nuncio_protocol::{AgentId, Part, StreamResponse, TaskState};
+use nuncio_protocol::{AgentId, Artifact, Part, StreamResponse, TaskState};
 use nuncio_runtime::{
     Choice, Edge, Emit, FlowAgent, Graph, Join, Parallel, Plan, Rounds, Route, ScriptAgent,
     Sequence, When,
@@ -544,6 +544,45 @@ async fn a_message_that_waits_is_answered_anew() {
     let rested = hosted.rests(&task.id).await;
     assert_eq!(rested.status.state, TaskState::Completed, "{rested:?}");
     assert_eq!(texts(&rested), ["two+slow+b"]);
+}
+
+/// What a member gave before it asked, or handed its step over, is passed on with what came after, also
+/// after a restart; an artifact that was begun goes on.
+#[tokio::test]
+async fn what_was_given_before_a_question_is_passed_on_too() {
+    let piece = |id: &str, text: &str| Artifact::new(id, vec![Part::text(text)]);
+    let members = || {
+        let asks = agent_fn(info("a"), move |cx: RunCx, input: Input| async move {
+            if input.checkpoint.is_none() {
+                cx.checkpoint(&json!("asked"))?;
+                cx.artifact(piece("whole", "before, ")).await?;
+                cx.chunk(piece("begun", "one, "), false, false).await?;
+                let question = cx.message(vec![Part::text("which?")]);
+                return Ok(Outcome::Paused(Pause::input(question)));
+            }
+            cx.chunk(piece("begun", "two, "), true, true).await?;
+            let message = cx.message(input.message.parts);
+            Ok(Outcome::HandOff {
+                agent: "b".into(),
+                message,
+            })
+        });
+        [Arc::new(asks) as Arc<dyn Agent>, adds("b"), adds("c")]
+    };
+    let store = Arc::new(MemoryStore::default());
+    let before = flow_on(Arc::clone(&store), sequence(&["a", "c"]), members());
+    let waiting = before.task("x").await;
+    assert_eq!(said(&waiting), "which?");
+    before.engine.stop_runs(Duration::ZERO).await.unwrap();
+    drop(before);
+    let after = flow_on(store, sequence(&["a", "c"]), members());
+    let done = after.answer(&waiting.id, "red").await;
+    assert_eq!(
+        texts(&done),
+        ["before, one, two, red+b+c"],
+        "{}",
+        said(&done)
+    );
 }
 
 #[tokio::test]

@@ -36,6 +36,8 @@ fn asker() -> impl nuncio_engine::Agent + 'static {
     agent_fn(info, async |cx: RunCx, input: Input| match cx.left() {
         None => {
             cx.checkpoint(&json!(input.message.text()))?;
+            let before = Artifact::new("before", vec![Part::text("looking, ")]);
+            cx.artifact(before).await?;
             let question = cx.message(vec![Part::text("a photo?")]);
             Ok(Outcome::Paused(Pause::input(question)))
         }
@@ -91,6 +93,7 @@ async fn what_an_agent_asks_pauses_the_agent_that_called_it() {
         assert_eq!(done.status.state, TaskState::Completed, "{}", said(&done));
         let said = texts(&done).concat();
         assert!(said.starts_with("It says: seen"), "{said}");
+        assert!(said.contains("looking, "), "given before it asked: {said}");
         assert!(
             said.contains(r#"{"of":"look, please","file":"a.png"}"#),
             "{said}"
