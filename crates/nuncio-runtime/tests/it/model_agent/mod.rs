@@ -14,9 +14,12 @@ mod tools;
 
 use std::sync::Arc;
 
-use nuncio_engine::AgentInfo;
+use futures_util::StreamExt as _;
+use nuncio_engine::{AgentInfo, SpanKind};
 use nuncio_protocol::{Message, Part, StreamResponse, TaskState};
-use nuncio_runtime::model::{FakeModel, Turn, UserPart};
+use nuncio_runtime::model::{
+    FakeModel, Model, ModelChunk, ModelFuture, ModelRequest, ModelStream, Turn, Usage, UserPart,
+};
 use nuncio_runtime::{ModelAgent, ModelAgentBuilder};
 use serde_json::json;
 
@@ -72,6 +75,44 @@ async fn br_041_words_are_appends_to_one_artifact() {
     let usage = &task.artifacts[0].metadata.as_ref().unwrap()["usage"];
     assert!(usage["inputTokens"].as_u64() > Some(0) && usage["outputTokens"].as_u64() > Some(90));
     assert_eq!(usage.get("cost"), None, "no prices are known");
+}
+
+/// A provider that does not count what it says.
+struct Uncounted(FakeModel);
+
+impl Model for Uncounted {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn generate(&self, request: ModelRequest) -> ModelFuture<'_, ModelStream> {
+        Box::pin(async move {
+            let answer = self.0.generate(request).await?;
+            let uncounted = |chunk| match chunk {
+                ModelChunk::Done { model, stop, .. } => ModelChunk::Done {
+                    model,
+                    usage: Usage::default(),
+                    stop,
+                },
+                other => other,
+            };
+            Ok(Box::pin(answer.map(move |chunk| chunk.map(uncounted))) as ModelStream)
+        })
+    }
+}
+
+/// Where nothing was counted no usage is shown, rather than one of zeros.
+#[tokio::test]
+async fn without_a_count_there_is_no_usage() {
+    let uncounted = ModelAgent::builder("helper").model(Uncounted(saying("hi there")));
+    let hosted = hosted(uncounted);
+    let task = hosted.task("hello").await;
+    assert_eq!(texts(&task), ["hi there"]);
+    assert_eq!(task.artifacts[0].metadata, None);
+    let tree = hosted.tree(&task).await;
+    let model = tree.iter().find(|node| node.kind == SpanKind::Model);
+    let counted = |name: &String| name.starts_with("gen_ai.usage");
+    assert!(!model.unwrap().attributes.keys().any(counted), "{tree:?}");
 }
 
 #[tokio::test]
